@@ -1,6 +1,8 @@
 //! An API server in trouble: the operator waits and then continues, and nothing is written twice.
 
-use std::time::Duration;
+#![allow(clippy::print_stderr, reason = "figures")]
+
+use std::time::{Duration, Instant};
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -47,10 +49,13 @@ impl Scene {
         revision
     }
 
+    /// Waits until the revision is applied, and prints the figures of docs/reliability.md.
     async fn is_applied(&self, revision: &str) {
+        let started = Instant::now();
         self.world.notify().await;
         self.world.applied(revision).await;
         assert_eq!(self.server.duplicates(), []);
+        eprintln!("applied after {:.1?}; {} requests failed", started.elapsed(), self.api.failed());
     }
 }
 
