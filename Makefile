@@ -47,6 +47,11 @@ test-real: ## Run the tests against a real Vault, registry and tinyproxy (needs 
 	vault=$$(hack/vault/build.sh) && registry=$$(hack/registry/build.sh) && \
 	VAULT_BIN=$$vault REGISTRY_BIN=$$registry cargo test --workspace $(REAL_TESTS:%=--test %)
 
+.PHONY: test-root
+test-root: ## Run the tests that need root: limits of memory, a full disk, and the operator in its image
+	cargo test -p declarest-operator --test operator -- limits:: full_disk::
+	$(MAKE) verify-image
+
 .PHONY: test-products
 test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN, Maven or KEYCLOAK_HOME, and the packages of .ci/packages)
 	vault=$$(hack/vault/build.sh) && keycloak=$$(hack/keycloak.sh) && \
@@ -211,6 +216,11 @@ verify-kustomize: ## Fail if a kustomization, or overlays together with config/d
 			case $$overlay in admission-*|sharded/) ;; *) combined="../$$overlay, $$combined" ;; esac; \
 		done; \
 		render "$$combined"; \
+		shards=../sharded/; \
+		for overlay in $$overlays; do \
+			case $$overlay in admission-*|namespaced/|persistent-state/|sharded/) ;; *) shards="$$shards, ../$$overlay" ;; esac; \
+		done; \
+		render "$$shards, ../admission-$$admission/"; \
 	done
 
 .PHONY: verify-rules

@@ -38,6 +38,7 @@ async fn the_operator_can_be_installed_in_every_way_and_uninstalled() {
     uninstall(cluster, "release/admission-certmanager", Operator::Ended).await;
     undeploy(cluster).await;
     install_chart(cluster);
+    install_bases(cluster);
     install_overlays(cluster).await;
     install_namespaced(cluster).await;
 }
@@ -139,6 +140,19 @@ fn assert_gone(cluster: &Cluster) {
     assert_eq!(cluster.kubectl(&namespaced).unwrap(), "");
 }
 
+/// Applies each base alone, and each manifest of a release.
+fn install_bases(cluster: &Cluster) {
+    let directories = fs::read_dir(config_dir("release")).unwrap();
+    let releases = directories.map(|entry| format!("release/{}", entry.unwrap().file_name().display()));
+    let bases = ["crd", "rbac", "manager", "webhook", "certmanager"].map(str::to_owned);
+    for base in bases.into_iter().chain(releases) {
+        for mode in ["--dry-run=server", "--dry-run=none"] {
+            let applied = cluster.kubectl(&["apply", mode, "-k", &config_dir(&base)]);
+            applied.unwrap_or_else(|error| panic!("{base}: {error}"));
+        }
+    }
+}
+
 /// Applies every overlay, alone and with all others that it can be combined with.
 async fn install_overlays(cluster: &Cluster) {
     cluster.install(&config_dir("release/core")).await.unwrap();
@@ -146,9 +160,11 @@ async fn install_overlays(cluster: &Cluster) {
     let enforce = "pod-security.kubernetes.io/enforce=restricted";
     cluster.kubectl(&[&pods[..], &[enforce]].concat()).unwrap();
     let directories = fs::read_dir(config_dir("overlays")).unwrap();
-    let overlays: Vec<String> = directories
+    let mut overlays: Vec<String> = directories
         .map(|entry| format!("overlays/{}", entry.unwrap().file_name().into_string().unwrap()))
         .collect();
+    // The overlay secure-metrics changes an object of the overlay monitoring.
+    overlays.sort();
     let except = |left_out: &[&str]| {
         let kept = overlays.iter().filter(|overlay| !left_out.iter().any(|name| overlay.ends_with(name)));
         kept.map(String::as_str).collect::<Vec<_>>()
@@ -159,8 +175,11 @@ async fn install_overlays(cluster: &Cluster) {
     // Shards cannot share the claim of persistent-state.
     combinations.push(except(&["namespaced", "sharded", "admission-openshift"]));
     combinations.push(except(&["namespaced", "sharded", "admission-certmanager"]));
+    let after_shards = except(&["namespaced", "sharded", "persistent-state", "admission-openshift"]);
+    combinations.push([&["overlays/sharded"], &after_shards[..]].concat());
     for components in combinations {
         let kustomization = Kustomization::new(&["default"], &components, "");
+        assert_every_deployment(&kustomization.render(), &components);
         for mode in ["--dry-run=server", "--dry-run=none"] {
             let applied = cluster.kubectl(&["apply", mode, "-k", kustomization.path()]);
             applied.unwrap_or_else(|error| panic!("{components:?}: {error}"));
@@ -168,6 +187,31 @@ async fn install_overlays(cluster: &Cluster) {
         run_pod(cluster, &kustomization.render());
     }
     assert_restricted(cluster, &Kustomization::new(&["default"], &[], "").render());
+}
+
+/// Fails if an overlay changes only some of the Deployments.
+fn assert_every_deployment(rendered: &str, components: &[&str]) {
+    let arguments = [
+        ("overlays/secure-metrics", "--metrics-secure"),
+        ("overlays/admission-certmanager", "--enable-admission-webhooks"),
+        ("overlays/admission-openshift", "--enable-admission-webhooks"),
+    ];
+    let expected = if components.contains(&"overlays/sharded") { 3 } else { 1 };
+    let rendered = objects(rendered);
+    let deployments: Vec<&Value> =
+        rendered.values().filter(|object| object["kind"] == "Deployment").collect();
+    assert_eq!(deployments.len(), expected, "{components:?}");
+    for (overlay, argument) in arguments {
+        let is_used = components.contains(&overlay);
+        for deployment in &deployments {
+            let given = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+            assert!(!is_used || given.contains(&json!(argument)), "{argument} is missing in {deployment}");
+        }
+    }
+    if components.contains(&"overlays/monitoring") && components.contains(&"overlays/secure-metrics") {
+        let monitor = rendered.values().find(|object| object["kind"] == "ServiceMonitor").unwrap();
+        assert_eq!(monitor["spec"]["endpoints"][0]["scheme"], "https");
+    }
 }
 
 /// Creates the pod of the Deployment without a controller, so that the security standards are checked.
@@ -241,4 +285,5 @@ fn install_chart(cluster: &Cluster) {
     for file in &files {
         cluster.apply(&chart(&["--values", file]).unwrap(), &["--dry-run=server"]).unwrap();
     }
+    cluster.apply(&chart(&[]).unwrap(), &[]).unwrap();
 }

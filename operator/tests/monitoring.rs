@@ -130,10 +130,17 @@ fn dashboard() -> Vec<Query> {
     queries
 }
 
+/// Returns the labels that Prometheus adds to all series because of the ServiceMonitor.
+fn target_labels() -> Labels {
+    let monitor: Value = serde_saphyr::from_str(&overlay("service_monitor.yaml")).unwrap();
+    let labels = monitor["spec"]["podTargetLabels"].as_array().unwrap().iter();
+    labels.map(|label| label.as_str().unwrap().replace(['.', '/', '-'], "_")).collect()
+}
+
 /// Returns the names and labels of a query that no series has.
 fn unknown(query: &Query, exported: &BTreeMap<String, Labels>) -> Vec<String> {
     let mut unknown = Vec::new();
-    let mut known = Labels::new();
+    let mut known = target_labels();
     let selectors = Regex::new(r"(declarest_operator_[a-z_]+)(?:\{([^}]*)\})?").unwrap();
     for selector in selectors.captures_iter(&query.expression) {
         let Some(labels) = exported.get(&selector[1]) else {
@@ -147,6 +154,7 @@ fn unknown(query: &Query, exported: &BTreeMap<String, Labels>) -> Vec<String> {
     }
     let grouped = words(r" (?:by|on|without|ignoring) *\(([^)]*)\)", &query.expression);
     let grouped = grouped.iter().flat_map(|labels| labels.split(',')).map(|label| label.trim().to_owned());
+    let grouped = grouped.filter(|label| !label.is_empty());
     unknown.extend(grouped.chain(query.shown.iter().cloned()).filter(|label| !known.contains(label)));
     unknown
 }
