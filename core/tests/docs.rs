@@ -392,3 +392,43 @@ fn pages_are_in_the_summary() {
         assert!(!is_page || summary.contains(&format!("({name})")), "docs/{name} is not in docs/SUMMARY.md");
     }
 }
+
+/// Returns the anchors of the headings of a page, as mdBook and GitHub form them.
+fn anchors(page: &str) -> Vec<String> {
+    let mut in_block = false;
+    let headings = page.lines().filter(|line| {
+        in_block ^= line.starts_with("```");
+        !in_block && line.starts_with('#')
+    });
+    let anchor = |heading: &str| {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = text.chars().filter(|kept| kept.is_alphanumeric() || matches!(kept, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
+/// Returns the targets of the links of a page.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
+}
+
+#[rstest]
+fn links_lead_to_files_and_headings(
+    #[files("../docs/**/*.md")]
+    #[files("../*.md")]
+    #[files("../bundles/*/README.md")]
+    #[files("../charts/*/README.md")]
+    file: PathBuf,
+) {
+    let text = fs::read_to_string(&file).unwrap();
+    for link in links(&text).filter(|link| !link.contains("://") && !link.starts_with("mailto:")) {
+        let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let target = if path.is_empty() { file.clone() } else { file.parent().unwrap().join(path) };
+        assert!(target.exists(), "{}: {link} does not exist", file.display());
+        if !anchor.is_empty() {
+            let headings = anchors(&fs::read_to_string(&target).unwrap());
+            assert!(headings.iter().any(|heading| heading == anchor), "{}: {link}", file.display());
+        }
+    }
+}
