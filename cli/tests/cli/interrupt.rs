@@ -151,3 +151,18 @@ fn an_editor_that_it_ends_changes_nothing() {
     assert!(shown.contains("interrupted; nothing was changed"), "{shown}");
     assert_eq!(world.declared("shops/a/resource.yaml").as_deref(), Some("id: a\n"));
 }
+
+/// The memory of a command holds secrets, so a crash must not write it to a file (`core(5)`).
+#[test]
+fn a_running_command_cannot_dump_its_memory() {
+    let world = shops();
+    let _held = world.server.hold(Matcher::any());
+    let running = Running::start(&world, &["resource", "get", "/shops/a"]);
+    wait_for(|| world.server.open() > 0);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.0.id())).unwrap();
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    let soft_and_hard: Vec<&str> = core.split_whitespace().take(2).collect();
+    assert_eq!(soft_and_hard, ["0", "0"]);
+    running.interrupt();
+    assert_eq!(running.end().0, 130);
+}
