@@ -20,6 +20,7 @@ mod context_init;
 mod context_input;
 mod context_rows;
 mod context_session_hook;
+mod context_v0_3_8;
 mod context_wizard;
 mod contract;
 mod contract_cluster;
