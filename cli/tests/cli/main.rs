@@ -4,6 +4,7 @@
 
 #[path = "../../../core/tests/support/api_server.rs"]
 mod api_server;
+mod at_once;
 mod byte_server;
 #[path = "../../../core/tests/support/canary.rs"]
 mod canaries;

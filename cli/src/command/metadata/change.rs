@@ -67,6 +67,7 @@ pub fn set(
     let content = input.required_document()?;
     let document = checked(&subject, &content.origin, content.descriptor.payload_type, &content.bytes)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
+    lock(authoring.as_ref())?;
     store(&subject, &workspace, &document)?;
     finish(authoring)
 }
@@ -92,8 +93,14 @@ pub fn edit(
         return Ok(());
     }
     let document = checked(&subject, &name, PayloadType::Yaml, &edited)?;
+    lock(authoring.as_ref())?;
     store(&subject, &workspace, &document)?;
     finish(authoring)
+}
+
+/// Locks the repository before a change of metadata, if the change is committed.
+pub fn lock(authoring: Option<&Authoring<'_>>) -> Result<(), Failure> {
+    authoring.map_or(Ok(()), Authoring::lock)
 }
 
 /// Commits a change of metadata, if that was requested.
@@ -126,6 +133,7 @@ pub fn unset(path: &PathArguments, commit: CommitArgument, invocation: &Invocati
     let subject = Subject::new(path, invocation)?;
     let authoring = commit.begin(&subject, invocation)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
+    lock(authoring.as_ref())?;
     workspace.metadata_store()?.delete_metadata(&subject.selector, &[])?;
     finish(authoring)
 }
