@@ -1,6 +1,7 @@
 //! Commands that change stored metadata.
 
 use clap::Args;
+use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata;
 use declarest_core::metadata::document::Document;
 use declarest_core::payload::PayloadType;
@@ -134,6 +135,10 @@ pub fn unset(path: &PathArguments, commit: CommitArgument, invocation: &Invocati
     let authoring = commit.begin(&subject, invocation)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
     lock(authoring.as_ref())?;
-    workspace.metadata_store()?.delete_metadata(&subject.selector, &[])?;
+    match workspace.metadata_store()?.delete_metadata(&subject.selector, &[]) {
+        // As in version 0.3.8, so that scripts may repeat the command.
+        Err(error) if error.category() == Category::NotFound => {}
+        removed => removed?,
+    }
     finish(authoring)
 }
