@@ -52,6 +52,7 @@ mod readme;
 mod reference;
 mod references;
 mod release;
+mod reports;
 mod repository_discard;
 mod repository_filesystem;
 mod repository_git;
