@@ -90,6 +90,10 @@ bench-memory: ## Measure rows f, i and j on a real kube-apiserver
 bench-core: ## Measure planning, and listing and classifying trees of 100,000 resources, in release mode
 	cargo bench -p declarest-core --bench plan --bench tree
 
+.PHONY: bench-cli
+bench-cli: ## Measure commands of declarest against their targets, all or some (ROWS="version diff"), in release mode
+	cargo bench -p declarest-cli --bench commands -- $(ROWS)
+
 # CHAOS_SEEDS runs for each fault, each with about CHAOS_RESOURCES resources, and CHAOS_KILLS kills.
 CHAOS_SEEDS ?= 20
 CHAOS_RESOURCES ?= 100

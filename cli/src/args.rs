@@ -261,6 +261,10 @@ pub fn read() -> Result<Request, Failure> {
         }
         // A value that is not among the choices of a flag; without a value, the syntax is wrong.
         ErrorKind::InvalidValue if has_value(&error) => Err(Failure::invalid(error.render().to_string())),
+        // The forms of a report are choices, too.
+        ErrorKind::ValueValidation if is_about(&error, "--report ") => {
+            Err(Failure::invalid(error.render().to_string()))
+        }
         _ => Err(Failure::Syntax(error.render().to_string())),
     }
 }
@@ -344,6 +348,10 @@ fn has_value(error: &clap::Error) -> bool {
     matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if !value.is_empty())
 }
 
+fn is_about(error: &clap::Error, flag: &str) -> bool {
+    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(found)) if found.starts_with(flag))
+}
+
 /// Returns the names of the command and its groups, outermost first.
 fn command_names(matches: &ArgMatches) -> Vec<String> {
     let below =
@@ -402,6 +410,9 @@ mod tests {
                 _ if optional => vec![vec![long(""), long("")]],
                 _ if ["max-count", "parallel", "retries", "timeout", "unified", "wait"].contains(&name) => {
                     vec![vec![long(""), "1".to_owned(), long("=2")]]
+                }
+                _ if name == "report" => {
+                    vec![vec![long(""), "github".to_owned(), long("=junit=-x"), long("=sarif=a")]]
                 }
                 _ => vec![
                     vec![long(""), "-x".to_owned()],

@@ -139,6 +139,11 @@ impl Invocation {
     pub fn catalogue(&self) -> Result<Stored, Failure> {
         Ok(Stored::load(context::file(&self.environment)?)?)
     }
+
+    /// Loads the catalogue of contexts for a change. Other changes wait until the result is dropped.
+    pub fn catalogue_to_change(&self) -> Result<Stored, Failure> {
+        Ok(Stored::load_to_change(context::file(&self.environment)?)?)
+    }
 }
 
 /// Returns the catalogue that the flag names, below the working directory unless it is absolute or starts with `~`.

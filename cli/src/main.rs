@@ -1,7 +1,7 @@
 //! `declarest`: writes, compares and applies desired state from the command line.
 //!
 //! A module uses only the modules before it, in this order: `error` → `environment` → `cluster` → `settings` → `output` → `terminal`
-//! → `interrupt` → `context` → `invocation` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `examples` → `args`.
+//! → `interrupt` → `lock` → `context` → `invocation` → `report` → `pager` → `hint` → `editor` → `input` → `target` → `repository` → `workspace` → `command` → `examples` → `args`.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -16,8 +16,10 @@ mod hint;
 mod input;
 mod interrupt;
 mod invocation;
+mod lock;
 mod output;
 mod pager;
+mod report;
 mod repository;
 mod settings;
 mod target;

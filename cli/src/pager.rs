@@ -1,7 +1,6 @@
 //! The pager for long text on a terminal, as `git` uses one.
 
 use std::io::Write as _;
-use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
@@ -10,6 +9,7 @@ use crate::error::Failure;
 use crate::interrupt;
 use crate::invocation::Invocation;
 use crate::output::Output;
+use crate::terminal;
 
 /// The default pager.
 const DEFAULT: &str = "less";
@@ -36,9 +36,7 @@ fn command(text: &str, output: &Output, invocation: &Invocation) -> Option<Vec<S
     if settings.no_pager || !settings.is_smart || !output.is_text() {
         return None;
     }
-    // This fails if standard output is not a terminal. A terminal without a size has 0 rows.
-    let rows = rustix::termios::tcgetwinsize(std::io::stdout().as_fd()).ok()?.ws_row;
-    if rows == 0 || text.lines().count() < usize::from(rows) {
+    if text.lines().count() < usize::from(terminal::rows()?) {
         return None;
     }
     let environment = &invocation.environment;

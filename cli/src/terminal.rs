@@ -1,12 +1,16 @@
 //! Prompts on the terminal.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+#[cfg(windows)]
+#[path = "terminal/console.rs"]
+mod keys;
+#[cfg(unix)]
+mod keys;
+
+use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::secrets::Secret;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// A prompt failed.
 #[derive(Debug, thiserror::Error)]
@@ -59,66 +63,10 @@ pub fn ask(question: &str, hidden: bool) -> Result<Secret, TerminalError> {
     if !is_interactive() {
         return Err(cannot_ask(question));
     }
-    // Disable the echo before the prompt, so that input after the prompt is never shown.
-    let raw = RawMode::enter().map_err(TerminalError::Read)?;
-    let mut stderr = std::io::stderr();
-    // If the prompt cannot be written, the terminal is closed, and the read returns an error.
-    let _ = write!(stderr, "{question}: ").and_then(|()| stderr.flush());
-    let answer = read_line(|bytes| {
-        if !hidden {
-            let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());
-        }
-    });
-    drop(raw);
-    let _ = writeln!(std::io::stderr());
-    answer
+    keys::ask(question, hidden)
 }
 
-const INTERRUPT: u8 = 3;
-const END: u8 = 4;
-const BACKSPACE: u8 = 8;
-const DELETE: u8 = 127;
-
-fn read_line(mut echo: impl FnMut(&[u8])) -> Result<Secret, TerminalError> {
-    let mut line: Vec<u8> = Vec::new();
-    for byte in std::io::stdin().lock().bytes() {
-        match byte.map_err(TerminalError::Read)? {
-            b'\r' | b'\n' => return Ok(Secret::from(String::from_utf8_lossy(&line).into_owned())),
-            INTERRUPT | END => break,
-            BACKSPACE | DELETE => {
-                // Remove one character: its continuation bytes and its first byte.
-                while line.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
-                echo(b"\x08 \x08");
-            }
-            byte => {
-                line.push(byte);
-                echo(&[byte]);
-            }
-        }
-    }
-    Err(TerminalError::Interrupted)
-}
-
-/// Raw mode of the terminal: every key is read at once and not shown. Interrupts are also read as keys, so that the
-/// previous mode is always restored.
-struct RawMode {
-    before: Termios,
-}
-
-impl RawMode {
-    fn enter() -> std::io::Result<Self> {
-        let stdin = std::io::stdin();
-        let before = tcgetattr(stdin.as_fd())?;
-        let mut raw = before.clone();
-        raw.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
-        tcsetattr(stdin.as_fd(), OptionalActions::Now, &raw)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        // There is no way to handle a terminal that rejects its previous settings.
-        let _ = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.before);
-    }
+/// Returns the number of rows of the terminal on standard output, if it is one and has a size.
+pub fn rows() -> Option<u16> {
+    keys::rows()
 }

@@ -6,12 +6,13 @@ use clap::Args;
 use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::sync::{Options, SavedPlan};
 
-use super::resource::{Targets, outcome, pruning, show_plan, subject};
+use super::resource::{Reported, Targets, outcome, pruning, show_plan, subject};
 use crate::environment::parse_boolean;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
+use crate::report::ReportArguments;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
@@ -32,6 +33,8 @@ pub struct PlanArguments {
     /// Exit with 7 if the plan is not empty
     #[arg(long)]
     exit_code: bool,
+    #[command(flatten)]
+    report: ReportArguments,
 }
 
 /// Shows the actions of `resource apply`, and optionally saves them.
@@ -52,9 +55,11 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
         let targeted = targets.selection.targeted();
         let options = Options { sealable: arguments.out.is_some(), ..pruning() };
         let session = workspace.session()?;
+        let reported = Reported::new(&arguments.report, "plan", &targets.selection);
         let run = outcome::Run::new(invocation, targeted);
         let plan = run.plan(&session, targets.selection, &options).await;
         show_plan(&output, &plan, target.path.as_str(), &session, invocation)?;
+        reported.plan(&plan, invocation)?;
         outcome::check(&plan.failures, targeted, &invocation.messages)?;
         if let Some(file) = &arguments.out {
             let subject = subject(&session, target.path.as_str(), recursive, arguments.prune);

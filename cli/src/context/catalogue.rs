@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use declarest_core::payload::fields::{Field, FieldError, read_document};
 use declarest_core::payload::{Object, PayloadType, Position, Value, encode};
@@ -15,7 +15,9 @@ use super::error::CatalogueError;
 use super::model::{Catalogue, Context};
 use super::reference::expand;
 use super::section::Setting;
+use super::value::Text;
 use crate::environment::Environment;
+use crate::lock::Lock;
 
 /// The default path of the catalogue, below the home directory.
 const DEFAULT_FILE: &str = ".declarest/configs/contexts.yaml";
@@ -34,6 +36,10 @@ pub fn file(environment: &Environment) -> Result<PathBuf, CatalogueError> {
 #[derive(Clone, Debug)]
 pub struct Stored {
     file: PathBuf,
+    /// The content of the file.
+    content: Vec<u8>,
+    /// The lock of the directory of the file, if it was read to be changed.
+    lock: Option<Arc<Lock>>,
     /// The root of the file, unless it is empty.
     root: Option<Field>,
     pub catalogue: Catalogue,
@@ -51,14 +57,26 @@ impl Stored {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed("read")(error)),
         };
-        if let Ok(metadata) = fs::metadata(&file)
-            && metadata.permissions().mode() & 0o777 != 0o600
-        {
-            let private = fs::Permissions::from_mode(0o600);
-            fs::set_permissions(&file, private).map_err(failed("protect"))?;
-        }
-        let (catalogue, root) = decode_catalogue(&file.display().to_string(), PayloadType::Yaml, &bytes)?;
-        Ok(Self { file, root, catalogue })
+        protect(&file).map_err(failed("protect"))?;
+        let (catalogue, root) = decode_stored(&file.display().to_string(), PayloadType::Yaml, &bytes)?;
+        Ok(Self { file, content: bytes, lock: None, root, catalogue })
+    }
+
+    /// Reads `file` like [`Self::load`]. Other commands wait for its change until the result is dropped.
+    pub fn load_to_change(file: PathBuf) -> Result<Self, CatalogueError> {
+        let lock = Some(Arc::new(Self::locked(&file)?));
+        Ok(Self { lock, ..Self::load(file)? })
+    }
+
+    fn locked(file: &Path) -> Result<Lock, CatalogueError> {
+        let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(|error| CatalogueError::Io {
+            action: "create the directory of",
+            file: file.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(Lock::of(directory)?)
     }
 
     /// Returns the path of the file.
@@ -69,14 +87,27 @@ impl Stored {
     /// Returns `catalogue` as if it was read from the file, without writing it.
     pub fn with(&self, catalogue: &Catalogue) -> Result<Self, CatalogueError> {
         let bytes = encode_catalogue(catalogue)?;
-        let (catalogue, root) =
-            decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
-        Ok(Self { file: self.file.clone(), root, catalogue })
+        let (catalogue, root) = decode_stored(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
+        Ok(Self { root, catalogue, ..self.clone() })
     }
 
-    /// Checks `catalogue` like one that is read, and replaces the file with it.
+    /// Checks `catalogue` like one that is read, and replaces the file with it. Faults of contexts that were read from
+    /// the file are kept; other contexts must be valid.
     pub fn save(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
-        self.replace(&encode_catalogue(catalogue)?)
+        let bytes = encode_catalogue(catalogue)?;
+        let (changed, root) = decode_stored(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
+        let located = |source| CatalogueError::Invalid {
+            origin: self.file.display().to_string(),
+            source: Box::new(source),
+        };
+        let places = || root.as_ref().map(Field::places).unwrap_or_default();
+        checks::current(&changed).map_err(|problem| located(at(&places(), problem)))?;
+        for (given, changed) in catalogue.contexts.iter().zip(&changed.contexts) {
+            if let (None, Some(fault)) = (&given.fault, &changed.fault) {
+                return Err(located(fault.reason.clone()));
+            }
+        }
+        self.write(&bytes)
     }
 
     /// Returns the text of the file; empty if it is missing.
@@ -91,17 +122,38 @@ impl Stored {
         }
     }
 
-    /// Checks the text of a catalogue like one that is read, and replaces the file with it.
+    /// Checks the text of a catalogue with all its contexts, and replaces the file with it.
     pub fn replace(&self, bytes: &[u8]) -> Result<(), CatalogueError> {
         decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, bytes)?;
-        let failed = |action: &'static str| {
-            let file = self.file.clone();
-            move |error: std::io::Error| CatalogueError::Io { action, file, reason: error.to_string() }
+        self.write(bytes)
+    }
+
+    /// Returns the fault of a context of this catalogue, if it has one.
+    pub fn check_fault(&self, context: &Context) -> Result<(), CatalogueError> {
+        let Some(fault) = &context.fault else { return Ok(()) };
+        let (origin, source) = (self.file.display().to_string(), Box::new(fault.reason.clone()));
+        Err(CatalogueError::Invalid { origin, source })
+    }
+
+    /// Returns the first fault of the catalogue or of one of its contexts.
+    pub fn validated(&self) -> Result<(), CatalogueError> {
+        decode_catalogue(&self.file.display().to_string(), PayloadType::Yaml, &self.text()?).map(drop)
+    }
+
+    /// Replaces the file, unless another command has changed it after it was read.
+    fn write(&self, bytes: &[u8]) -> Result<(), CatalogueError> {
+        let _lock = match &self.lock {
+            Some(_) => None,
+            None => Some(Self::locked(&self.file)?),
         };
-        if let Some(parent) = self.file.parent() {
-            fs::create_dir_all(parent).map_err(failed("create the directory of"))?;
+        if self.text()? != self.content {
+            return Err(CatalogueError::Changed(self.file.clone()));
         }
-        write_atomically(&self.file, bytes, Mode::Private).map_err(failed("write"))
+        write_atomically(&self.file, bytes, Mode::Private).map_err(|error| CatalogueError::Io {
+            action: "write",
+            file: self.file.clone(),
+            reason: error.to_string(),
+        })
     }
 
     /// Returns the credentials and the context `wanted`, or the current one, with references to `environment`
@@ -155,8 +207,42 @@ impl Stored {
     }
 }
 
-/// Decodes and checks a catalogue. `origin` is its source in errors.
+/// Sets the mode of a file to 0600.
+#[cfg(unix)]
+fn protect(file: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Ok(metadata) = fs::metadata(file) else { return Ok(()) };
+    if metadata.permissions().mode() & 0o777 == 0o600 {
+        return Ok(());
+    }
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600))
+}
+
+/// On Windows, the access rights of the user's directory apply.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "on Unix, this can fail")]
+fn protect(_file: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Decodes a catalogue, and checks it with all its contexts. `origin` is its source in errors.
 pub fn decode_catalogue(
+    origin: &str,
+    format: PayloadType,
+    bytes: &[u8],
+) -> Result<Catalogue, CatalogueError> {
+    let (catalogue, root) = decode_stored(origin, format, bytes)?;
+    let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
+    if let Some(fault) = catalogue.contexts.iter().find_map(|context| context.fault.as_ref()) {
+        return Err(located(fault.reason.clone()));
+    }
+    let places = || root.map(|root| root.places()).unwrap_or_default();
+    checks::current(&catalogue).map_err(|problem| located(at(&places(), problem)))?;
+    Ok(catalogue)
+}
+
+/// Decodes a catalogue. A context that is not valid becomes one with a fault, so that the others can be used.
+fn decode_stored(
     origin: &str,
     format: PayloadType,
     bytes: &[u8],
@@ -165,9 +251,42 @@ pub fn decode_catalogue(
     let Some(root) = read_document(format, bytes).map_err(located)? else {
         return Ok((empty(), None));
     };
-    let catalogue = Catalogue::read(root.clone()).map_err(located)?;
-    checks::catalogue(&catalogue).map_err(|problem| located(at(&root.places(), problem)))?;
+    let catalogue = lenient(&root).map_err(located)?;
     Ok((catalogue, Some(root)))
+}
+
+fn lenient(root: &Field) -> Result<Catalogue, FieldError> {
+    let places = root.places();
+    let located = |problem| at(&places, problem);
+    let mut catalogue = Catalogue::read(root.clone().without_member("contexts"))?;
+    let items = root.member("contexts").map(Field::items).transpose()?.unwrap_or_default();
+    catalogue.contexts = items.into_iter().map(context).collect::<Result<_, _>>()?;
+    checks::names(&catalogue).map_err(located)?;
+    let mut faults = Vec::new();
+    for (index, context) in catalogue.contexts.iter().enumerate() {
+        if context.fault.is_none()
+            && let Err(problem) = checks::check_context(&format!("contexts[{index}]."), context, &catalogue)
+        {
+            faults.push((index, located(problem)));
+        }
+    }
+    let items = root.member("contexts").map(Field::items).transpose()?.unwrap_or_default();
+    let mut items: BTreeMap<usize, Field> = items.into_iter().enumerate().collect();
+    for (index, reason) in faults {
+        if let (Some(context), Some(item)) = (catalogue.contexts.get_mut(index), items.remove(&index)) {
+            *context = Context::faulty(context.name.clone(), item.into_value()?, reason);
+        }
+    }
+    Ok(catalogue)
+}
+
+/// Reads a context. If it is not valid but has a name, the result has a fault.
+fn context(item: Field) -> Result<Context, FieldError> {
+    Context::read(item.clone()).or_else(|reason| {
+        let name = item.member_text("name").and_then(|name| Text::try_from(name.to_owned()).ok());
+        let Some(name) = name else { return Err(reason) };
+        Ok(Context::faulty(name, item.into_value()?, reason))
+    })
 }
 
 /// Decodes a single context, without checking its references.
@@ -219,8 +338,8 @@ pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError
 
 /// Encodes a context as a list item that begins with its name.
 fn encode_item(context: &Context) -> Result<Vec<u8>, CatalogueError> {
-    let mut members = match canonical(context).write() {
-        Some(Value::Object(members)) => members,
+    let mut members = match canonical(context).stored() {
+        Value::Object(members) => members,
         _ => Object::new(),
     };
     let name = Object::from([("name".to_owned(), members.remove("name").unwrap_or_default())]);

@@ -27,10 +27,8 @@ fn problem(field: impl Into<String>, reason: impl Into<String>) -> Outcome {
     Err(Problem { field: field.into(), reason: reason.into() })
 }
 
-/// Checks a whole stored catalogue. References to the environment are not checked, because their values are not
-/// known yet.
-pub fn catalogue(catalogue: &Catalogue) -> Outcome {
-    let current = catalogue.current_context.as_deref().unwrap_or_default().trim();
+/// Checks the names and credentials of a catalogue, but not its contexts.
+pub fn names(catalogue: &Catalogue) -> Outcome {
     credentials(catalogue)?;
     let mut names = BTreeMap::new();
     for (index, context) in catalogue.contexts.iter().enumerate() {
@@ -41,16 +39,19 @@ pub fn catalogue(catalogue: &Catalogue) -> Outcome {
                 format!("contexts[{first}] already has the name \"{name}\"; names must be unique"),
             );
         }
-        check_context(&format!("contexts[{index}]."), context, catalogue)?;
     }
-    if is_reference(current) || names.keys().any(|name| name.as_str() == current || is_reference(name)) {
+    Ok(())
+}
+
+/// Checks that the current context exists.
+pub fn current(catalogue: &Catalogue) -> Outcome {
+    let current = catalogue.current_context.as_deref().unwrap_or_default().trim();
+    let mut names = catalogue.contexts.iter().map(|context| context.name.0.as_str());
+    if current.is_empty() || is_reference(current) || names.any(|name| name == current || is_reference(name))
+    {
         return Ok(());
     }
-    match (current.is_empty(), names.is_empty()) {
-        (true, true) => Ok(()),
-        (true, false) => problem("currentContext", "is empty; name one of the contexts"),
-        (false, _) => problem("currentContext", format!("there is no context \"{current}\"")),
-    }
+    problem("currentContext", format!("there is no context \"{current}\""))
 }
 
 fn credentials(catalogue: &Catalogue) -> Outcome {
@@ -148,9 +149,6 @@ impl Check<'_> {
         const FIELD: &str = "managedServer.http.auth";
         if let Some(basic) = &auth.basic {
             self.reference(&format!("{FIELD}.basic"), basic)?;
-        }
-        if auth.custom_headers.as_ref().is_some_and(Vec::is_empty) {
-            return self.problem(&format!("{FIELD}.customHeaders"), "is empty; add a header");
         }
         match &auth.oauth2 {
             Some(oauth2)

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use declarest_core::digest::hex;
@@ -203,7 +202,7 @@ impl Session {
         let failed = self.failed("write");
         let directory = self.file.parent().unwrap_or(&self.file);
         fs::create_dir_all(directory).map_err(|error| failed(&error))?;
-        fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).map_err(|error| failed(&error))?;
+        protect(directory).map_err(|error| failed(&error))?;
         let bytes = serde_json::to_vec(&answers).map_err(|error| failed(&error))?;
         write_atomically(&self.file, &bytes, Mode::Private).map_err(|error| failed(&error))
     }
@@ -234,8 +233,24 @@ impl Session {
     }
 }
 
+/// Sets the mode of a directory to 0700.
+#[cfg(unix)]
+fn protect(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
+}
+
+/// On Windows, the access rights of the user's directory apply.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "on Unix, this can fail")]
+fn protect(_directory: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use rstest::rstest;
 
     use super::super::value::{Prompt, SecretText, Text};

@@ -6,6 +6,8 @@ use declarest_core::error::{Categorized, Category};
 use declarest_core::payload::PayloadError;
 use declarest_core::payload::fields::{FieldError, nearest};
 
+use crate::lock::LockError;
+
 /// A catalogue could not be used, or a context was not found in it.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
@@ -15,6 +17,10 @@ pub enum CatalogueError {
     NoHome,
     #[error("cannot {action} {}: {reason}", file.display())]
     Io { action: &'static str, file: PathBuf, reason: String },
+    #[error("{} was changed by another command; repeat this command", .0.display())]
+    Changed(PathBuf),
+    #[error(transparent)]
+    Lock(#[from] LockError),
     #[error("{origin}: {source}")]
     Invalid {
         origin: String,
@@ -54,6 +60,8 @@ impl Categorized for CatalogueError {
     fn category(&self) -> Category {
         match self {
             Self::Io { .. } | Self::Encode(_) => Category::Internal,
+            Self::Changed(_) => Category::Conflict,
+            Self::Lock(error) => error.category(),
             Self::NoCurrent | Self::NotFound { .. } => Category::NotFound,
             _ => Category::Validation,
         }

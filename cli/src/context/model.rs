@@ -4,10 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use declarest_core::payload::Value;
+use declarest_core::payload::fields::FieldError;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::value::{Count, CredentialValue, GrantType, HttpUrl, KvVersion, Positive, Rate, SecretText, Text};
+use super::section::Setting as _;
+use super::value::{Count, CredentialValue, GrantType, HttpUrl, KvVersion, Rate, SecretText, Text};
 
 /// The contexts of the declarest command line, and the name of the current one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +47,8 @@ pub struct Context {
     /// Name of the context.
     pub name: Text,
     /// The repository of desired state.
+    #[serde(default, deserialize_with = "unless_empty")]
+    #[schemars(extend("default" = null))]
     pub repository: Option<Repository>,
     /// The REST server.
     pub managed_server: Option<ManagedServer>,
@@ -54,6 +59,50 @@ pub struct Context {
     /// Further settings by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub preferences: BTreeMap<String, String>,
+    /// The fault of a stored context that is not valid. It does not affect the other contexts, and it is reported when
+    /// the context is used.
+    #[serde(skip)]
+    pub fault: Option<Box<Fault>>,
+}
+
+/// A context that is not valid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The context as it is in the file.
+    pub written: Value,
+    /// The fault.
+    pub reason: FieldError,
+}
+
+impl Context {
+    /// Returns a context whose stored form is not valid.
+    pub fn faulty(name: Text, written: Value, reason: FieldError) -> Self {
+        Self {
+            name,
+            repository: None,
+            managed_server: None,
+            secret_store: None,
+            metadata: None,
+            preferences: BTreeMap::new(),
+            fault: Some(Box::new(Fault { written, reason })),
+        }
+    }
+
+    /// Returns the stored form: all fields, or what the file contains if it is not valid.
+    pub fn stored(&self) -> Value {
+        let Some(fault) = &self.fault else { return self.write().unwrap_or_default() };
+        let mut written = fault.written.clone();
+        if let Value::Object(members) = &mut written {
+            members.insert("name".to_owned(), self.name.0.as_str().into());
+        }
+        written
+    }
+}
+
+/// Reads a repository. One without members is absent.
+fn unless_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Repository>, D::Error> {
+    let repository = Option::<Repository>::deserialize(deserializer)?;
+    Ok(repository.filter(|repository| repository.filesystem.is_some() || repository.git.is_some()))
 }
 
 /// The repository of desired state.
@@ -301,11 +350,11 @@ pub struct CustomHeader {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestThrottling {
-    /// Maximum number of requests in flight.
-    pub max_concurrent_requests: Option<Positive>,
+    /// Maximum number of requests in flight; unlimited if 0 or not set.
+    pub max_concurrent_requests: Option<Count>,
     /// Maximum number of requests that wait; unlimited if 0 or not set.
     pub queue_size: Option<Count>,
-    /// Maximum number of requests started per second.
+    /// Maximum number of requests started per second; unlimited if 0 or not set.
     pub requests_per_second: Option<Rate>,
     /// Maximum number of requests that start at once after an idle time.
     pub burst: Option<Count>,

@@ -81,6 +81,7 @@ impl NewContext {
             secret_store: self.secret_store.as_ref().map(NewSecretStore::build),
             metadata: self.bundle.as_ref().map(bundle),
             preferences: BTreeMap::new(),
+            fault: None,
         })
     }
 

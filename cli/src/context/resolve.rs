@@ -25,7 +25,7 @@ use super::model::{
 use super::overrides;
 use super::secrets::secrets_of;
 use super::section::Setting as _;
-use super::value::{GrantType, Text};
+use super::value::{Count, GrantType, Text};
 use super::warnings;
 use crate::environment::Environment;
 use crate::error::Failure;
@@ -385,11 +385,12 @@ impl ProxySet {
 
 fn throttling(settings: Option<&RequestThrottling>) -> Throttling {
     let Some(settings) = settings else { return Throttling::default() };
+    let set = |count: Option<Count>| count.map(|count| count.0).filter(|count| *count > 0);
     Throttling {
-        max_concurrent_requests: settings.max_concurrent_requests.map(|count| count.0 as usize),
+        max_concurrent_requests: set(settings.max_concurrent_requests).map(|count| count as usize),
         queue_size: settings.queue_size.map(|count| count.0 as usize),
-        requests_per_second: settings.requests_per_second.map(|rate| rate.0),
-        burst: settings.burst.map(|count| count.0),
+        requests_per_second: settings.requests_per_second.map(|rate| rate.0).filter(|rate| *rate > 0.0),
+        burst: set(settings.burst),
     }
 }
 

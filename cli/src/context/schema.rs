@@ -45,7 +45,6 @@ mod tests {
     #[case("contexts: {}")]
     #[case("contexts: [{name: a}]")]
     #[case("contexts: [{repository: {filesystem: {baseDir: /r}}}]")]
-    #[case("contexts: [{name: a, repository: {}}]")]
     #[case("contexts: [{name: a, repository: {filesystem: {baseDir: /r}, git: {local: {baseDir: /r}}}}]")]
     #[case(
         "contexts: [{name: a, repository: {filesystem: {baseDir: /r}}, metadata: {baseDir: a, bundle: b}}]"

@@ -1,4 +1,7 @@
 //! How the sections of a catalogue are decoded and encoded, and the rules between their fields.
+//!
+//! Version 0.3.8 writes empty strings, empty lists and 0 for fields that are not set. So an optional field with such a
+//! value is absent. The same applies to an optional reference to a variable that is not set.
 
 use declarest_core::payload::Value;
 use declarest_core::payload::fields::{Field, FieldError};
@@ -16,7 +19,7 @@ pub trait Setting: Sized {
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Setting for T {
     fn read(field: Field) -> Result<Self, FieldError> {
-        field.decode(|section, object, known| {
+        field.decode_unless(Field::is_blank, |section, object, known| {
             object.check_keys(known)?;
             rules(section).iter().try_for_each(|rule| rule.check(object))
         })
@@ -51,7 +54,8 @@ pub enum Rule {
 /// The rules of sections, by the names of their types.
 const RULES: [(&str, &[Rule]); 10] = [
     ("Context", &[Rule::AtLeastOne(&["repository", "managedServer"])]),
-    ("Repository", &[Rule::ExactlyOne(&["filesystem", "git"])]),
+    // An empty one is absent. Version 0.3.8 writes it into contexts without a repository.
+    ("Repository", &[Rule::AtMostOne(&["filesystem", "git"])]),
     ("GitAuth", &[Rule::ExactlyOne(&["basic", "accessKey", "ssh"])]),
     (
         "Tls",
@@ -79,7 +83,7 @@ pub fn rules(section: &str) -> &'static [Rule] {
 
 impl Rule {
     fn check(&self, object: &Field) -> Result<(), FieldError> {
-        let has = |key: &str| object.member(key).is_some();
+        let has = |key: &str| object.member(key).is_some_and(|member| !member.is_unset());
         let present = |keys: &[&'static str]| -> Vec<&'static str> {
             keys.iter().copied().filter(|key| has(key)).collect()
         };

@@ -32,16 +32,10 @@ pub struct SecretText(#[schemars(with = "String")] pub Secret);
 #[schemars(inline, extend("minimum" = 0))]
 pub struct Count(pub u32);
 
-/// An integer from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "i64")]
-#[schemars(inline, extend("minimum" = 1))]
-pub struct Positive(pub u32);
-
-/// A number above 0.
+/// A number from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "f64")]
-#[schemars(inline, extend("exclusiveMinimum" = 0))]
+#[schemars(inline, extend("minimum" = 0))]
 pub struct Rate(pub f64);
 
 /// A version of Vault's key-value engine: 1 or 2; 0 is the default.
@@ -152,24 +146,11 @@ impl Serialize for SecretText {
     }
 }
 
-fn integer(number: i64, least: u32) -> Result<u32, String> {
-    let number = u32::try_from(number).ok().filter(|number| *number >= least);
-    number.ok_or_else(|| format!("must be an integer from {least} to {}", u32::MAX))
-}
-
 impl TryFrom<i64> for Count {
     type Error = String;
 
     fn try_from(number: i64) -> Result<Self, String> {
-        integer(number, 0).map(Self)
-    }
-}
-
-impl TryFrom<i64> for Positive {
-    type Error = String;
-
-    fn try_from(number: i64) -> Result<Self, String> {
-        integer(number, 1).map(Self)
+        u32::try_from(number).map(Self).map_err(|_| format!("must be an integer from 0 to {}", u32::MAX))
     }
 }
 
@@ -177,7 +158,7 @@ impl TryFrom<f64> for Rate {
     type Error = &'static str;
 
     fn try_from(rate: f64) -> Result<Self, &'static str> {
-        if rate > 0.0 && rate.is_finite() { Ok(Self(rate)) } else { Err("must be a number above 0") }
+        if rate >= 0.0 && rate.is_finite() { Ok(Self(rate)) } else { Err("must be a number from 0") }
     }
 }
 

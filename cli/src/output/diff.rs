@@ -9,6 +9,8 @@ use declarest_core::secrets::is_placeholder;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
+use super::render::without_bytes;
+
 /// The colours of a section (SGR parameters of ECMA-48).
 const BOLD: &str = "1";
 const RED: &str = "31";
@@ -54,19 +56,36 @@ impl DiffRecord {
             resource_path: resource.to_owned(),
             path: difference.path.clone(),
             operation: difference.change,
-            local: difference.desired.clone(),
-            remote: difference.observed.clone(),
+            local: without_bytes(&difference.desired),
+            remote: without_bytes(&difference.observed),
         }
     }
 
     /// Returns the record as one line, such as `replace /shops/rio/tier`.
     pub fn line(&self) -> String {
-        let operation = match self.operation {
+        format!("{} {}{}", self.operation(), self.resource_path, self.path)
+    }
+
+    /// Returns the path of the resource.
+    pub fn resource_path(&self) -> &str {
+        &self.resource_path
+    }
+
+    /// Returns the change in the resource, such as `replace /tier`.
+    pub fn change(&self) -> String {
+        format!(
+            "{} {}",
+            self.operation(),
+            if self.path.is_empty() { "the whole resource" } else { &self.path }
+        )
+    }
+
+    const fn operation(&self) -> &'static str {
+        match self.operation {
             Change::Add => "add",
             Change::Remove => "remove",
             Change::Replace => "replace",
-        };
-        format!("{operation} {}{}", self.resource_path, self.path)
+        }
     }
 }
 
@@ -98,7 +117,11 @@ pub fn section(path: &str, compared: &Comparison, format: PayloadType, style: Di
         add(&mut text, style, BOLD, line);
     }
     let desired = document(Some(&compared.desired), format);
-    let observed = document(with_marks(compared).as_ref(), format);
+    let mut observed = document(with_marks(compared).as_ref(), format);
+    if desired == observed && !compared.differences.is_empty() {
+        // Binary payloads of the same size.
+        observed.insert(observed.trim_end_matches('\n').len(), MARK);
+    }
     let diff = TextDiff::from_lines(&desired, &observed);
     let mut unified = diff.unified_diff();
     let unified = unified.context_radius(style.context.unwrap_or(usize::MAX / 2)).missing_newline_hint(false);
@@ -168,7 +191,7 @@ fn document(side: Option<&Value>, format: PayloadType) -> String {
     let mut text = match side {
         None | Some(Value::Null) => return String::new(),
         Some(Value::Bytes(bytes)) => {
-            format!("<binary {}, {} bytes>", PayloadType::OctetStream, bytes.len())
+            format!("<binary {}, {} bytes>", PayloadType::OctetStream.media_type(), bytes.len())
         }
         Some(Value::String(text)) => text.clone(),
         Some(value) => {
@@ -234,7 +257,12 @@ mod tests {
     #[case::binary(
         Value::Bytes(vec![0]),
         Some(Value::Bytes(vec![0, 1])),
-        "@@ -1 +1 @@\n-<binary octet-stream, 1 bytes>\n+<binary octet-stream, 2 bytes>\n"
+        "@@ -1 +1 @@\n-<binary application/octet-stream, 1 bytes>\n+<binary application/octet-stream, 2 bytes>\n"
+    )]
+    #[case::binary_of_the_same_size(
+        Value::Bytes(vec![0]),
+        Some(Value::Bytes(vec![1])),
+        "@@ -1 +1 @@\n-<binary application/octet-stream, 1 bytes>\n+<binary application/octet-stream, 1 bytes>\n"
     )]
     #[case::absent_on_the_server(Value::Int(1), None, "@@ -1 +0,0 @@\n-1\n")]
     #[case::absent_in_the_repository(Value::Null, Some(Value::Int(1)), "@@ -0,0 +1 @@\n+1\n")]

@@ -140,6 +140,17 @@ fn fence(body: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
+/// Returns the change of the resource that an action causes.
+pub fn change(action: &Action) -> &'static str {
+    match action.step {
+        Step::Create => "would be created",
+        Step::Update => "would be updated",
+        Step::Delete if action.replaces() => "would be replaced",
+        Step::Delete => "would be deleted",
+        Step::Skip => "would not change",
+    }
+}
+
 fn sign(action: &Action) -> Option<(&'static str, &'static str)> {
     match action.step {
         Step::Create => Some(("+", GREEN)),
@@ -151,7 +162,7 @@ fn sign(action: &Action) -> Option<(&'static str, &'static str)> {
 }
 
 /// Returns a line for each difference of an action, such as `/tier: "free" -> "gold"`.
-fn differences(action: &Action) -> Vec<String> {
+pub fn differences(action: &Action) -> Vec<String> {
     let mut lines: Vec<String> = action.differences.iter().take(LINES).map(line).collect();
     if action.differences.len() > LINES {
         lines.push(format!("... {} more", action.differences.len() - LINES));
@@ -175,7 +186,7 @@ fn line(difference: &Difference) -> String {
 fn folded(value: &Value) -> String {
     let text = match value {
         Value::Bytes(bytes) => {
-            return format!("<binary {}, {} bytes>", PayloadType::OctetStream, bytes.len());
+            return format!("<binary {}, {} bytes>", PayloadType::OctetStream.media_type(), bytes.len());
         }
         Value::Object(members) if members.len() > 3 => return format!("{{{} members}}", members.len()),
         Value::Array(items) if items.len() > 5 => return format!("[{} items]", items.len()),
@@ -207,7 +218,7 @@ mod tests {
     #[case(Value::from("x".repeat(100)), &format!("\"{}... (102 characters)", "x".repeat(59)))]
     #[case(Value::Array(vec![Value::from(1); 6]), "[6 items]")]
     #[case(Value::Array(vec![Value::from(1); 2]), "[1,1]")]
-    #[case(Value::Bytes(vec![0]), "<binary octet-stream, 1 bytes>")]
+    #[case(Value::Bytes(vec![0]), "<binary application/octet-stream, 1 bytes>")]
     fn long_values_are_folded(#[case] value: Value, #[case] expected: &str) {
         assert_eq!(folded(&value), expected);
     }

@@ -1,5 +1,7 @@
 //! Prepares and commits the changes of a command to the repository.
 
+use std::cell::OnceCell;
+
 use clap::Args;
 use declarest_core::repository::{RepositoryError, Revision, Store, SyncState, Worktree};
 
@@ -7,6 +9,7 @@ use super::{Contact, Repository, RepositoryUseError, deadline, not_git, worktree
 use crate::context::{RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::lock::Lock;
 
 /// The message of a command's commit.
 #[derive(Clone, Debug, Default, Args)]
@@ -44,7 +47,7 @@ pub enum Push {
 /// nothing else. This is checked without the remote, and not before the first commit. In a filesystem repository,
 /// nothing is checked or committed.
 ///
-/// Between begin and finish, the caller writes through [`Authoring::store`]. If a write fails, earlier writes stay
+/// Between begin and finish, the caller writes through [`Authoring::store`], or after [`Authoring::lock`]. If a write fails, earlier writes stay
 /// uncommitted, and the next change reports them.
 #[must_use = "a change that is not finished is not committed"]
 pub struct Authoring<'i> {
@@ -52,6 +55,8 @@ pub struct Authoring<'i> {
     repository: Repository,
     message: String,
     push: Push,
+    /// While it is held, other commands wait with their changes.
+    lock: OnceCell<Option<Lock>>,
 }
 
 impl<'i> Authoring<'i> {
@@ -69,14 +74,26 @@ impl<'i> Authoring<'i> {
             require_remote(context)?;
         }
         let repository = Repository::open(context, Contact::None)?;
-        if let Repository::Git(worktree) = &repository {
-            worktree.require_clean().map_err(explained)?;
-        }
-        Ok(Self { invocation, repository, message, push })
+        // A change that another command has begun must not look like one of the user.
+        let _lock = repository.lock()?;
+        require_clean(&repository)?;
+        Ok(Self { invocation, repository, message, push, lock: OnceCell::new() })
     }
 
-    /// Returns the store to write to.
+    /// Locks the repository until the change is finished, before its first write. An editor or a server may have taken
+    /// time since the begin, so the checks are repeated.
+    pub fn lock(&self) -> Result<(), Failure> {
+        if self.lock.get().is_none() {
+            let lock = self.repository.lock()?;
+            require_clean(&self.repository)?;
+            let _ = self.lock.set(lock);
+        }
+        Ok(())
+    }
+
+    /// Returns the store to write to, and locks the repository.
     pub fn store(&self) -> Result<Store, Failure> {
+        self.lock()?;
         Ok(self.repository.store()?)
     }
 
@@ -116,6 +133,11 @@ impl<'i> Authoring<'i> {
         self.invocation.messages.verbose(1, &format!("pushed {}", pushed.revision));
         Ok(())
     }
+}
+
+fn require_clean(repository: &Repository) -> Result<(), Failure> {
+    let Repository::Git(worktree) = repository else { return Ok(()) };
+    worktree.require_clean().map_err(explained)
 }
 
 fn require_remote(context: &ResolvedContext) -> Result<(), Failure> {

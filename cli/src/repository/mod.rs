@@ -2,7 +2,7 @@
 
 mod authoring;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized, Category};
@@ -12,6 +12,7 @@ pub use authoring::{Authoring, MessageArgument, Push, explained};
 
 use crate::context::{RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
+use crate::lock::{Lock, LockError};
 
 /// The time limit for a remote. It must be sufficient for the first fetch of a large repository.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -74,6 +75,8 @@ impl Repository {
         Ok(match context.repository()? {
             RepositoryPlace::Filesystem { base_dir } => Self::Filesystem(base_dir),
             RepositoryPlace::Git { base_dir, auto_init, .. } => {
+                // Another command may be creating the checkout. Without a lock, as on some network disks, this fails.
+                let _created = auto_init.then(|| created(&base_dir));
                 let settings = settings(context, base_dir, auto_init, contact)?;
                 Self::Git(Box::new(Worktree::open(settings)?))
             }
@@ -94,6 +97,15 @@ impl Repository {
         })
     }
 
+    /// Locks a Git checkout for a change, so that the commits of commands that run at once contain only their own
+    /// changes. Writes to a plain directory are independent of each other.
+    pub fn lock(&self) -> Result<Option<Lock>, LockError> {
+        let Self::Git(worktree) = self else { return Ok(None) };
+        // A linked worktree has a file instead of the directory.
+        let git = worktree.directory().join(".git");
+        if git.is_dir() { Lock::of(&git).map(Some) } else { Ok(None) }
+    }
+
     /// Returns the store of the resources. A missing directory is an error.
     pub fn store(&self) -> Result<Store, RepositoryError> {
         match self {
@@ -101,6 +113,22 @@ impl Repository {
             Self::Git(worktree) => Store::open(worktree.directory()),
         }
     }
+}
+
+/// Waits until no other command creates a checkout in the directory, and prevents it until the result is dropped.
+#[cfg(unix)]
+fn created(directory: &Path) -> Option<Lock> {
+    if !directory.join(".git").is_dir() {
+        // If the directory cannot be created, opening the checkout fails with the reason.
+        std::fs::create_dir_all(directory).ok()?;
+    }
+    Lock::of(directory).ok()
+}
+
+/// Windows locks files only, and a file in the directory would be an uncommitted change.
+#[cfg(not(unix))]
+fn created(_directory: &Path) -> Option<Lock> {
+    None
 }
 
 /// Returns the checkout of a context, for an action that needs Git.

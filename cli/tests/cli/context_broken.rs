@@ -48,7 +48,6 @@ fn broken() -> Vec<String> {
         "contexts: {dev: {}}".to_owned(),
         "contexts: [dev]".to_owned(),
         // Names.
-        dev.to_owned(),
         format!("currentContext: prod\n{dev}"),
         "currentContext: prod".to_owned(),
         "currentContext: dev\ncontexts:\n- &a {name: dev, repository: {filesystem: {baseDir: /r}}}\n- *a"
@@ -103,7 +102,8 @@ fn broken() -> Vec<String> {
         with_basic("proxy: {http: 'http://u:canary@p.test', auth: {basic: {credentialsRef: {name: ops}}}}"),
         with_basic("requestThrottling: {}"),
         with_basic("requestThrottling: {maxConcurrentRequests: 0}"),
-        with_basic("requestThrottling: {requestsPerSecond: 0}"),
+        with_basic("requestThrottling: {maxConcurrentRequests: -1}"),
+        with_basic("requestThrottling: {requestsPerSecond: -1}"),
         with_basic("requestThrottling: {requestsPerSecond: 5, queueSize: 3}"),
         with_basic("requestThrottling: {maxConcurrentRequests: 5, burst: 3}"),
         with_basic("requestThrottling: {maxConcurrentRequests: many}"),
@@ -126,7 +126,7 @@ fn broken() -> Vec<String> {
 fn each_mistake_is_reported_with_its_place() {
     let mut printed = String::new();
     for catalogue in broken() {
-        let run = Home::with_catalogue(&catalogue).run(&["context", "list"]);
+        let run = Home::with_catalogue(&catalogue).run(&["context", "validate"]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{catalogue}\n{run}");
         assert!(!run.stderr.contains("canary"), "{run}");
         let error =
@@ -142,7 +142,6 @@ fn each_mistake_is_reported_with_its_place() {
     cannot decode yaml, line 2, column 1: duplicate key "currentContext"; keep one of them
     line 1, column 1: contexts: expected a list, found an object
     line 1, column 12: contexts[0]: expected an object, found a string
-    line 1, column 1: currentContext: is empty; name one of the contexts
     line 1, column 1: currentContext: there is no context "prod"
     line 1, column 1: currentContext: there is no context "prod"
     line 3, column 7: contexts[1].name: contexts[0] already has the name "dev"; names must be unique
@@ -159,7 +158,7 @@ fn each_mistake_is_reported_with_its_place() {
     line 1, column 55: credentials[1].name: "a.b" and "a-b" have the same environment variables; rename one
     line 9, column 41: contexts[0].managedServer.http.auth.basic.credentialsRef.name: there is no credential "absent" under credentials; there is ops
     line 9, column 24: unknown key "username" in contexts[0].managedServer.http.auth.basic; use credentialsRef
-    line 6, column 5: contexts[0].repository: has none of filesystem, git; set exactly one
+    line 5, column 5: contexts[0]: has none of repository, managedServer; set at least one
     line 6, column 5: contexts[0].repository: has filesystem and git; keep one of them
     line 6, column 31: unknown key "basedir" in contexts[0].repository.filesystem; did you mean "baseDir"?
     line 6, column 31: contexts[0].repository.filesystem.baseDir: must not be empty
@@ -170,10 +169,10 @@ fn each_mistake_is_reported_with_its_place() {
     line 9, column 45: contexts[0].repository.git.remote.auth: has none of basic, accessKey, ssh; set exactly one
     line 9, column 45: contexts[0].repository.git.remote.auth: has accessKey and ssh; keep one of them
     line 9, column 45: contexts[0].repository.git.remote.tls: clientCertFile needs clientKeyFile; set both or neither
-    line 6, column 5: contexts[0].managedServer: "http" is missing
+    line 5, column 5: contexts[0]: has none of repository, managedServer; set at least one
     line 9, column 9: contexts[0].managedServer.http.auth: has none of oauth2, basic, customHeaders; set exactly one
     line 9, column 16: unknown key "bearer" in contexts[0].managedServer.http.auth; use oauth2, basic, customHeaders
-    line 9, column 16: contexts[0].managedServer.http.auth.customHeaders: is empty; add a header
+    line 9, column 9: contexts[0].managedServer.http.auth: has none of oauth2, basic, customHeaders; set exactly one
     line 9, column 32: contexts[0].managedServer.http.auth.customHeaders[0]: "value" is missing
     line 9, column 89: contexts[0].managedServer.http.auth.oauth2.grantType: "implicit" is not supported; use client_credentials or password
     line 9, column 16: contexts[0].managedServer.http.auth.oauth2: grantType password needs username and password
@@ -185,8 +184,9 @@ fn each_mistake_is_reported_with_its_place() {
     line 10, column 17: contexts[0].managedServer.http.proxy.http: must be an http:// or https:// URL with a host
     line 10, column 17: contexts[0].managedServer.http.proxy.http: contains credentials in addition to the auth block; remove one of them
     line 10, column 9: contexts[0].managedServer.http.requestThrottling: has none of maxConcurrentRequests, requestsPerSecond; set at least one
-    line 10, column 29: contexts[0].managedServer.http.requestThrottling.maxConcurrentRequests: must be an integer from 1 to 4294967295
-    line 10, column 29: contexts[0].managedServer.http.requestThrottling.requestsPerSecond: must be a number above 0
+    line 10, column 9: contexts[0].managedServer.http.requestThrottling: has none of maxConcurrentRequests, requestsPerSecond; set at least one
+    line 10, column 29: contexts[0].managedServer.http.requestThrottling.maxConcurrentRequests: must be an integer from 0 to 4294967295
+    line 10, column 29: contexts[0].managedServer.http.requestThrottling.requestsPerSecond: must be a number from 0
     line 10, column 9: contexts[0].managedServer.http.requestThrottling: queueSize needs maxConcurrentRequests; set both or neither
     line 10, column 9: contexts[0].managedServer.http.requestThrottling: burst needs requestsPerSecond; set both or neither
     line 10, column 29: contexts[0].managedServer.http.requestThrottling.maxConcurrentRequests: expected an integer, found a string

@@ -4,6 +4,7 @@
 
 #[path = "../../../core/tests/support/api_server.rs"]
 mod api_server;
+mod at_once;
 mod byte_server;
 #[path = "../../../core/tests/support/canary.rs"]
 mod canaries;
@@ -20,6 +21,7 @@ mod context_init;
 mod context_input;
 mod context_rows;
 mod context_session_hook;
+mod context_v0_3_8;
 mod context_wizard;
 mod contract;
 mod contract_cluster;
@@ -50,6 +52,7 @@ mod readme;
 mod reference;
 mod references;
 mod release;
+mod reports;
 mod repository_discard;
 mod repository_filesystem;
 mod repository_git;

@@ -110,6 +110,41 @@ fn the_first_failure_may_end_the_run() {
     assert!(world.observed("/shops/oslo").is_none());
 }
 
+#[rstest]
+#[case("1")]
+#[case("3")]
+fn nothing_is_sent_after_the_first_failure(#[case] parallel: &str) {
+    let names: Vec<String> = (10..40).map(|number| format!("s{number}")).collect();
+    let files: Vec<(String, String)> = names
+        .iter()
+        .map(|name| (format!("shops/{name}/resource.json"), format!(r#"{{"id": "{name}"}}"#)))
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    let world = World::new(&["/shops"], &files);
+    world.server.fail(Matcher::new("POST", "/shops"), 422, 99);
+    let run = world.run(&["resource", "apply", "/shops", "--fail-fast", "--parallel", parallel]);
+    assert_eq!(run.code, 2, "{run}");
+    let sent = world.server.log().iter().filter(|request| request.method == "POST").count();
+    // Those that were in flight when the first one failed.
+    assert!((1..=parallel.parse().unwrap()).contains(&sent), "{sent} requests: {run}");
+    assert!(run.stderr.contains("not attempted: another resource failed (--fail-fast)"), "{run}");
+}
+
+#[test]
+fn the_first_failed_comparison_ends_the_comparisons() {
+    let files: Vec<(String, String)> =
+        (10..40).map(|number| (format!("s{number}/a/resource.json"), r#"{"id": "a"}"#.to_owned())).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    let world = World::new(&[], &files);
+    for number in 10..40 {
+        world.server.fail(Matcher::new("GET", &format!("/s{number}/a")), 422, 99);
+    }
+    let run = world.run(&["resource", "apply", "/", "-r", "--fail-fast", "--parallel", "1"]);
+    // Another read may start while the first answer is evaluated.
+    let reads = world.server.log().len();
+    assert!(run.code == 2 && reads <= 2, "{reads} requests: {run}");
+}
+
 #[test]
 fn one_failure_is_the_failure_of_the_command() {
     let world = shops();

@@ -93,6 +93,12 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
+    /// Kills the program, as `kill -9` does.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for a question, and answers it.
     pub fn answer(&mut self, question: &str, answer: &str) {
         self.expect(question);

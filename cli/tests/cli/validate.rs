@@ -189,7 +189,7 @@ fn a_schema_of_the_server_is_not_checked_offline() {
 }
 
 #[rstest]
-#[case::report(&["validate", "--report", "junit"], 2, "use github or sarif=FILE")]
+#[case::report(&["validate", "--report", "junit"], 2, "use junit=FILE, sarif=FILE or github")]
 #[case::missing(&["validate", "/none"], 3, "not found")]
 #[case::directory(&["validate", "--dir", "none"], 3, "none")]
 #[case::format(&["validate", "-o", "markdown"], 2, "text, JSON and YAML only")]

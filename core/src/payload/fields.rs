@@ -11,7 +11,7 @@ mod deserializer;
 mod schema;
 mod types;
 
-pub use deserializer::Rules;
+pub use deserializer::{Rules, Unset};
 pub use schema::json_schema_of;
 pub use types::{AnyValue, TextOr, members, one_or_many, parsed, unless_blank, value};
 
@@ -111,6 +111,30 @@ impl Field {
         self.node.is_null()
     }
 
+    /// Whether this is a blank string, or an empty list.
+    pub fn is_blank(&self) -> bool {
+        match &self.node.part {
+            Part::Scalar { text, .. } => text.as_deref().is_some_and(|text| text.trim().is_empty()),
+            Part::Sequence(items) => items.is_empty(),
+            Part::Mapping(_) => false,
+        }
+    }
+
+    /// Whether this is null, blank, the number 0, or an object without members that are not null.
+    pub fn is_unset(&self) -> bool {
+        match &self.node.part {
+            Part::Scalar { value: Ok(Value::Int(0)), .. } => true,
+            Part::Mapping(members) => members.values().all(Located::is_null),
+            _ => self.is_null() || self.is_blank(),
+        }
+    }
+
+    /// Returns the value of the field; the error is about the first scalar that has none.
+    pub fn into_value(self) -> Result<Value, FieldError> {
+        let name = self.name;
+        self.node.into_value().map_err(|(at, reason)| failure(at, &name, reason))
+    }
+
     /// Whether this is a scalar, which may replace a list with one item.
     pub fn is_scalar(&self) -> bool {
         matches!(self.node.part, Part::Scalar { .. })
@@ -131,6 +155,15 @@ impl Field {
         let Part::Mapping(members) = &self.node.part else { return None };
         let node = members.get(key).filter(|node| !node.is_null())?.clone();
         Some(Self { name: member_name(&self.name, key), node })
+    }
+
+    /// Returns the field without the member `key`.
+    #[must_use]
+    pub fn without_member(mut self, key: &str) -> Self {
+        if let Part::Mapping(members) = &mut self.node.part {
+            members.remove(key);
+        }
+        self
     }
 
     /// Returns the text of the member `key`, if this is an object that has one.

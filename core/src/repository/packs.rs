@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
+#[cfg(unix)]
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -92,12 +93,23 @@ impl Packs {
 }
 
 impl Stamp {
+    #[cfg(unix)]
     fn of(metadata: &fs::Metadata) -> Self {
         Self {
             inode: metadata.ino(),
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
         }
+    }
+
+    /// Windows prevents that a mapped file is truncated. Its files have no inode.
+    #[cfg(not(unix))]
+    fn of(metadata: &fs::Metadata) -> Self {
+        let modified = metadata.modified().ok();
+        let modified = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let modified = modified.unwrap_or_default();
+        let seconds = i64::try_from(modified.as_secs()).unwrap_or(i64::MAX);
+        Self { inode: 0, size: metadata.len(), modified: (seconds, i64::from(modified.subsec_nanos())) }
     }
 }
 

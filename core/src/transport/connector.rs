@@ -1,7 +1,8 @@
 //! HTTP clients that are renewed when the files of their TLS settings are replaced.
 
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
@@ -209,6 +210,16 @@ impl Stamp {
     /// Returns the stamp of the target of `file`, because a symbolic link may be replaced.
     fn of(file: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(file).ok()?;
-        Some(Self { modified: metadata.modified().ok()?, size: metadata.len(), inode: metadata.ino() })
+        Some(Self { modified: metadata.modified().ok()?, size: metadata.len(), inode: inode(&metadata) })
     }
+}
+#[cfg(unix)]
+fn inode(metadata: &std::fs::Metadata) -> u64 {
+    metadata.ino()
+}
+
+/// Files of Windows have no inode.
+#[cfg(not(unix))]
+fn inode(_metadata: &std::fs::Metadata) -> u64 {
+    0
 }

@@ -25,7 +25,7 @@ fn read(content: &Content) -> Result<Given, Failure> {
     let root = root.ok_or_else(|| InputError::Blank(origin.clone()))?;
     let is_catalogue = ["contexts", "currentContext", "credentials"].iter().any(|key| root.has_member(key));
     if is_catalogue {
-        return Ok(Given::Catalogue(decode_catalogue(origin, descriptor.payload_type, bytes)?.0));
+        return Ok(Given::Catalogue(decode_catalogue(origin, descriptor.payload_type, bytes)?));
     }
     Ok(Given::Context(Box::new(decode_context(origin, root)?)))
 }
@@ -46,6 +46,7 @@ pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Fail
         }
         None => return Err(InputError::Required.into()),
     };
+    let stored = invocation.catalogue_to_change()?;
     let mut catalogue = stored.catalogue.clone();
     let mut added = match read(&content)? {
         Given::Context(mut context) => {
@@ -124,7 +125,7 @@ pub fn update(input: &PayloadArguments, invocation: &Invocation) -> Result<(), F
     };
     let name = invocation.context_name(None)?;
     let mut given = chosen(given, name.as_deref(), &content.origin)?;
-    let stored = invocation.catalogue()?;
+    let stored = invocation.catalogue_to_change()?;
     let mut catalogue = stored.catalogue.clone();
     for credential in given.credentials.drain(..) {
         match catalogue.credentials.iter_mut().find(|known| known.name == credential.name) {
@@ -144,7 +145,7 @@ pub fn update(input: &PayloadArguments, invocation: &Invocation) -> Result<(), F
 /// `context validate`.
 pub fn validate(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
     let Some(content) = input.document()? else {
-        return invocation.catalogue().map(drop);
+        return Ok(invocation.catalogue()?.validated()?);
     };
     let Given::Context(context) = read(&content)? else { return Ok(()) };
     // A single context can only refer to credentials of the existing catalogue.

@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 /// `context use`.
 pub fn use_context(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
-    let stored = invocation.catalogue()?;
+    let stored = invocation.catalogue_to_change()?;
     let (name, _) = named_or_picked(name, &stored, "use")?;
     find(&stored, &name)?;
     Ok(stored.save(&Catalogue { current_context: Some(name), ..stored.catalogue.clone() })?)
@@ -23,7 +23,7 @@ pub fn use_context(name: Option<&str>, invocation: &Invocation) -> Result<(), Fa
 
 /// `context delete`. Asks for confirmation if the context was picked from a list, because mistakes are easy there.
 pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
-    let stored = invocation.catalogue()?;
+    let stored = invocation.catalogue_to_change()?;
     let (name, picked) = named_or_picked(name, &stored, "delete")?;
     let index = find(&stored, &name)?;
     if picked {
@@ -42,7 +42,7 @@ pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure
 
 /// `context rename`.
 pub fn rename(from: Option<&str>, to: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
-    let stored = invocation.catalogue()?;
+    let stored = invocation.catalogue_to_change()?;
     let (from, _) = named_or_picked(from, &stored, "rename")?;
     let index = find(&stored, &from)?;
     let to = match to {
@@ -71,7 +71,7 @@ pub fn rename(from: Option<&str>, to: Option<&str>, invocation: &Invocation) -> 
 /// `context migrate`.
 pub fn migrate(invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Text)?;
-    let stored = invocation.catalogue()?;
+    let stored = invocation.catalogue_to_change()?;
     stored.save(&stored.catalogue)?;
     Ok(output.show(&(), Some("context catalog migrated"))?)
 }

@@ -12,6 +12,7 @@ use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::{Messages, OutputPolicy};
+use crate::report::{Case, Outcome, ReportArguments};
 use crate::repository::{Contact, deadline, worktree};
 use crate::workspace::open_bundle;
 
@@ -40,7 +41,22 @@ impl Row {
         let error = self.error.map(|error| messages.redacted(&error));
         Self { details: messages.redacted(&self.details), error, ..self }
     }
+
+    /// Returns the row as a case of a report.
+    fn case(&self) -> Case {
+        let outcome = match self.status {
+            Status::Ok => Outcome::Passed,
+            Status::Warn => Outcome::Warning,
+            Status::Fail => Outcome::Error,
+            Status::Skip => Outcome::Skipped,
+        };
+        let message = self.error.as_ref().unwrap_or(&self.details);
+        Case::new(self.component, COMPONENT, outcome, format!("{}: {message}", self.component))
+    }
 }
+
+/// The rule of reports.
+const COMPONENT: &str = "component";
 
 #[derive(Debug, Serialize)]
 struct Report<'c> {
@@ -59,7 +75,7 @@ struct Summary {
 }
 
 /// Checks all components of a context and prints the report. The command fails if a component fails.
-pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
+pub fn check(name: Option<&str>, reported: &ReportArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
     let context = invocation.context_named(name)?;
     let components = [
@@ -77,8 +93,10 @@ pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure>
         fail: count(Status::Fail),
         skip: count(Status::Skip),
     };
+    let cases: Vec<Case> = components.iter().map(Row::case).collect();
     let report = Report { context: &context.name, passed: summary.fail == 0, summary, components };
     output.show(&report, Some(&text(&report)))?;
+    reported.publish("context check", &cases, &[(COMPONENT, "see \"declarest context edit\"")])?;
     if report.passed {
         return Ok(());
     }
@@ -87,10 +105,10 @@ pub fn check(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure>
     Err(Failure::invalid(format!("context \"{}\" failed the check of {}", context.name, failed.join(", "))))
 }
 
-type Outcome = Result<(Status, String), Failure>;
+type Standing = Result<(Status, String), Failure>;
 
 /// Returns the row of a component.
-fn row(component: &'static str, outcome: Outcome) -> Row {
+fn row(component: &'static str, outcome: Standing) -> Row {
     match outcome {
         Ok((status, details)) => Row { component, status, details, error: None },
         Err(failure) => {
@@ -100,7 +118,7 @@ fn row(component: &'static str, outcome: Outcome) -> Row {
     }
 }
 
-fn repository(context: &ResolvedContext) -> Outcome {
+fn repository(context: &ResolvedContext) -> Standing {
     if context.context.repository.is_none() {
         return Ok((Status::Skip, "not configured".to_owned()));
     }
@@ -136,7 +154,7 @@ fn standing(status: &WorktreeStatus) -> (Status, String) {
     (state, format!("git repository is {relation}{uncommitted}"))
 }
 
-fn metadata(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
+fn metadata(context: &ResolvedContext, invocation: &Invocation) -> Standing {
     let base_dir = context.context.repository.as_ref().and_then(|repository| repository.base_dir());
     match context.metadata() {
         MetadataSource::None => Ok((Status::Skip, "not configured".to_owned())),
@@ -156,7 +174,7 @@ fn metadata(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
     }
 }
 
-fn bundle(context: &ResolvedContext, invocation: &Invocation, reference: &Reference) -> Outcome {
+fn bundle(context: &ResolvedContext, invocation: &Invocation, reference: &Reference) -> Standing {
     let bundle = block_on(open_bundle(invocation, context, reference))?;
     if bundle.warnings.is_empty() {
         let Manifest { name, version, .. } = &bundle.manifest;
@@ -166,7 +184,7 @@ fn bundle(context: &ResolvedContext, invocation: &Invocation, reference: &Refere
     Ok((Status::Warn, warnings.join("; ")))
 }
 
-fn server(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
+fn server(context: &ResolvedContext, invocation: &Invocation) -> Standing {
     if context.context.managed_server.is_none() {
         return Ok((Status::Skip, "not configured".to_owned()));
     }
@@ -186,7 +204,7 @@ fn server(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
 }
 
 /// Checks the store by reading it. Changes nothing in it.
-fn secret_store(context: &ResolvedContext, invocation: &Invocation) -> Outcome {
+fn secret_store(context: &ResolvedContext, invocation: &Invocation) -> Standing {
     let Some(settings) = &context.context.secret_store else {
         return Ok((Status::Skip, "not configured".to_owned()));
     };

@@ -76,5 +76,5 @@ fn catalogue(title: &str, edited: &[u8]) -> Result<Catalogue, Failure> {
     members.insert("currentContext".to_owned(), context.get("name").cloned().unwrap_or_default());
     members.insert("contexts".to_owned(), Value::Array(vec![context]));
     let bytes = encode(PayloadType::Yaml, &Value::Object(members))?;
-    Ok(decode_catalogue(title, PayloadType::Yaml, &bytes)?.0)
+    Ok(decode_catalogue(title, PayloadType::Yaml, &bytes)?)
 }

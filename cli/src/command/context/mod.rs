@@ -13,6 +13,7 @@ use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::input::PayloadArguments;
 use crate::invocation::Invocation;
+use crate::report::ReportArguments;
 
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {
@@ -60,7 +61,12 @@ pub enum ContextCommand {
         set: Vec<String>,
     },
     /// Check the repository, metadata, server and secret store of a context
-    Check(Name),
+    Check {
+        #[command(flatten)]
+        name: Name,
+        #[command(flatten)]
+        report: ReportArguments,
+    },
     /// Remove cached data of sessions
     Clean {
         /// Remove prompted credentials
@@ -120,7 +126,7 @@ pub fn run(command: &ContextCommand, invocation: &Invocation) -> Result<(), Fail
         ContextCommand::Current => show::current(invocation),
         ContextCommand::Show(name) => show::show(name.name.as_deref(), invocation),
         ContextCommand::Resolve { name, .. } => show::resolve(name.name.as_deref(), invocation),
-        ContextCommand::Check(name) => check::check(name.name.as_deref(), invocation),
+        ContextCommand::Check { name, report } => check::check(name.name.as_deref(), report, invocation),
         ContextCommand::Clean { credentials_in_session } => {
             change::clean(*credentials_in_session, invocation)
         }

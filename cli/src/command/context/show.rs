@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use declarest_core::payload::Value;
 
 use super::HookShell;
-use crate::context::{Catalogue, Setting, Stored, Text, masked};
+use crate::context::{Catalogue, Context, Setting, Stored, Text, masked};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
@@ -22,7 +22,7 @@ pub fn list(invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Adaptive)?;
     let contexts = invocation.catalogue()?.catalogue.contexts;
     let names: Vec<_> = contexts.iter().map(|context| context.name.0.as_str()).collect();
-    let values: Vec<_> = contexts.iter().filter_map(Setting::write).map(shown).collect();
+    let values: Vec<_> = contexts.iter().map(|context| shown(context.stored())).collect();
     Ok(output.show(&values, Some(&names.join("\n")))?)
 }
 
@@ -32,7 +32,7 @@ pub fn current(invocation: &Invocation) -> Result<(), Failure> {
     let stored = invocation.catalogue()?;
     let context = select(&stored, invocation.settings.context.as_deref())?;
     let name = context.contexts.first().map(|context| context.name.0.clone()).unwrap_or_default();
-    let value = context.contexts.first().and_then(Setting::write).unwrap_or_default();
+    let value = context.contexts.first().map(Context::stored).unwrap_or_default();
     Ok(output.show(&shown(value), Some(&name))?)
 }
 
@@ -40,7 +40,11 @@ pub fn current(invocation: &Invocation) -> Result<(), Failure> {
 pub fn show(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Yaml)?;
     let name = invocation.context_name(name)?;
-    let catalogue = select(&invocation.catalogue()?, name.as_deref())?;
+    let stored = invocation.catalogue()?;
+    let catalogue = select(&stored, name.as_deref())?;
+    for context in &catalogue.contexts {
+        stored.check_fault(context)?;
+    }
     Ok(output.show(&shown(catalogue.write().unwrap_or_default()), None)?)
 }
 
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_template_is_a_valid_catalogue() {
-        let (catalogue, _) = decode_catalogue("template", PayloadType::Yaml, TEMPLATE.as_bytes()).unwrap();
+        let catalogue = decode_catalogue("template", PayloadType::Yaml, TEMPLATE.as_bytes()).unwrap();
         assert_eq!(catalogue.contexts.len(), 2);
     }
 }

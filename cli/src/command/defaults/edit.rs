@@ -101,6 +101,7 @@ fn change(
     let Some(files) = edit(&mut stored)? else { return Ok(()) };
     let Stored { subject, store, document } = stored;
     metadata::check(&document, subject.selector.is_collection())?;
+    authoring.lock()?;
     store.write_metadata(&subject.selector, &document.encode_yaml()?, &files)?;
     authoring.finish()?;
     Ok(())

@@ -1,6 +1,7 @@
 //! Commands that change stored metadata.
 
 use clap::Args;
+use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata;
 use declarest_core::metadata::document::Document;
 use declarest_core::payload::PayloadType;
@@ -67,6 +68,7 @@ pub fn set(
     let content = input.required_document()?;
     let document = checked(&subject, &content.origin, content.descriptor.payload_type, &content.bytes)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
+    lock(authoring.as_ref())?;
     store(&subject, &workspace, &document)?;
     finish(authoring)
 }
@@ -92,8 +94,14 @@ pub fn edit(
         return Ok(());
     }
     let document = checked(&subject, &name, PayloadType::Yaml, &edited)?;
+    lock(authoring.as_ref())?;
     store(&subject, &workspace, &document)?;
     finish(authoring)
+}
+
+/// Locks the repository before a change of metadata, if the change is committed.
+pub fn lock(authoring: Option<&Authoring<'_>>) -> Result<(), Failure> {
+    authoring.map_or(Ok(()), Authoring::lock)
 }
 
 /// Commits a change of metadata, if that was requested.
@@ -126,6 +134,11 @@ pub fn unset(path: &PathArguments, commit: CommitArgument, invocation: &Invocati
     let subject = Subject::new(path, invocation)?;
     let authoring = commit.begin(&subject, invocation)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
-    workspace.metadata_store()?.delete_metadata(&subject.selector, &[])?;
+    lock(authoring.as_ref())?;
+    match workspace.metadata_store()?.delete_metadata(&subject.selector, &[]) {
+        // As in version 0.3.8, so that scripts may repeat the command.
+        Err(error) if error.category() == Category::NotFound => {}
+        removed => removed?,
+    }
     finish(authoring)
 }

@@ -5,7 +5,7 @@ use declarest_core::authoring::add_inferred;
 use declarest_core::metadata::Api;
 use declarest_core::metadata::inference::infer;
 
-use super::change::{CommitArgument, finish};
+use super::change::{CommitArgument, finish, lock};
 use super::{Subject, workspace};
 use crate::error::Failure;
 use crate::interrupt::block_on;
@@ -44,6 +44,7 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
         if !arguments.apply {
             return Ok(inferred);
         }
+        lock(authoring.as_ref())?;
         let (store, governed) = (workspace.metadata_store()?, subject.representative()?);
         Ok(add_inferred(&store, &workspace.metadata, &subject.selector, &governed, &inferred)?)
     })?;

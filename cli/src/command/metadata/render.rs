@@ -37,11 +37,13 @@ pub fn run(arguments: &RenderArguments, invocation: &Invocation) -> Result<(), F
         if subject.selector.is_collection() {
             return as_written(&subject, &workspace, operation.unwrap_or(OperationName::List));
         }
-        let resource = resource(&workspace, &subject.representative()?)?;
+        let path = subject.representative()?;
         match operation {
-            Some(operation) => rendered(&resource, operation),
-            None => rendered(&resource, OperationName::Get)
-                .or_else(|failed| rendered(&resource, OperationName::List).map_err(|_| failed)),
+            Some(OperationName::List) => listed(&workspace, &path),
+            Some(operation) => rendered(&resource(&workspace, &path)?, operation),
+            None => resource(&workspace, &path)
+                .and_then(|resource| rendered(&resource, OperationName::Get))
+                .or_else(|failed| listed(&workspace, &path).map_err(|_| failed)),
         }
     })?;
     Ok(output.show(&section.to_value(), None)?)
@@ -89,6 +91,12 @@ fn as_written(
 
 fn rendered(resource: &Resource, operation: OperationName) -> Result<OperationSection, Failure> {
     Ok(resource.evaluation()?.section(operation)?)
+}
+
+/// Returns the request that lists the path as a collection. Its templates see the path and no payload.
+fn listed(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<OperationSection, Failure> {
+    let rules = workspace.metadata.rules(path)?;
+    Ok(rules.on_collection(path)?.section(OperationName::List)?)
 }
 
 /// Returns the declared resource, otherwise a resource that is known by its path only.

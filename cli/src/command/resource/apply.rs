@@ -17,6 +17,7 @@ use declarest_core::sync::{Intent, Observed, Options, Resource, SavedPlan, Step}
 use super::change::Change;
 use super::outcome::{self, show_plan};
 use super::record;
+use super::reported::Reported;
 use super::source::MethodArgument;
 use super::targets::{Targets, pruning, subject};
 use crate::error::Failure;
@@ -24,6 +25,7 @@ use crate::input::{Literals, Payload, PayloadArguments};
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::{Output, OutputPolicy};
+use crate::report::ReportArguments;
 use crate::target::{PathArguments, Target};
 use crate::workspace::Workspace;
 
@@ -44,6 +46,8 @@ pub struct WriteArguments {
     /// End after the first failure; requests in flight are completed
     #[arg(long)]
     fail_fast: bool,
+    #[command(flatten)]
+    report: ReportArguments,
     /// Number of concurrent requests, instead of that of the context
     #[arg(long, value_name = "N")]
     parallel: Option<NonZero<u32>>,
@@ -211,6 +215,7 @@ impl Run<'_> {
             if shows || self.arguments.refresh { targets.resources(&session) } else { Vec::new() };
         let (targeted, single) = (targets.selection.targeted(), targets.single);
         let fails_fast = self.arguments.fail_fast;
+        let reported = Reported::new(&self.arguments.report, "apply", &targets.selection);
         let run = outcome::Run::new(self.invocation, targeted).failing_fast(fails_fast);
         let plan = run.plan(&session, targets.selection, self.kind.options).await;
         if let Some(saved) = saved {
@@ -220,9 +225,11 @@ impl Run<'_> {
         }
         if self.kind.only_plan {
             show_plan(self.output, &plan, path.as_str(), &session, self.invocation)?;
+            reported.plan(&plan, self.invocation)?;
             return outcome::check(&plan.failures, targeted, &self.invocation.messages);
         }
-        if fails_fast {
+        if fails_fast && !plan.failures.is_empty() {
+            reported.plan(&plan, self.invocation)?;
             outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
         }
         // Apply.
@@ -230,6 +237,7 @@ impl Run<'_> {
             self.invocation.messages.verbose(2, &format!("{:?} {}", action.step, action.path).to_lowercase());
         }
         let changes = run.apply(&session, plan).await;
+        reported.applied(&changes.results, &changes.failures, self.invocation)?;
         // Show or save the written resources.
         let failed: HashSet<&LogicalPath> = changes.failures.iter().map(|failure| &failure.path).collect();
         let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();

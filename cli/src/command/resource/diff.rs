@@ -1,6 +1,6 @@
 //! `resource diff` and `resource explain`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use declarest_core::payload::PayloadType;
 use declarest_core::sync::{self, Action, Options, Plan};
 
 use super::outcome;
+use super::reported::Reported;
 use super::targets::Targets;
 use crate::error::Failure;
 use crate::interrupt::block_on;
@@ -17,6 +18,7 @@ use crate::invocation::Invocation;
 use crate::output::diff::{DiffRecord, DiffStyle, Drift, section, summary};
 use crate::output::{Output, OutputPolicy};
 use crate::pager;
+use crate::report::ReportArguments;
 use crate::settings::parse_interval;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -38,6 +40,8 @@ pub struct DiffArguments {
     /// Exit with 7 if there are differences
     #[arg(long)]
     exit_code: bool,
+    #[command(flatten)]
+    report: ReportArguments,
     /// When to use colour
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     color: When,
@@ -78,6 +82,7 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
         let Some(interval) = arguments.watch else {
             let shown = differences(arguments, &target.path, invocation).await?;
             shown.print(&output, invocation)?;
+            shown.write(invocation)?;
             return shown.check(arguments, invocation);
         };
         let mut before = None;
@@ -86,6 +91,7 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
                 Ok(shown) if before.as_ref() != Some(&shown.text) => {
                     output.show_about(&shown.paths(), &shown.records, Some(&shown.text))?;
                     before = Some(shown.text.clone());
+                    shown.write(invocation)?;
                     shown.report(invocation);
                 }
                 Ok(_) => {}
@@ -101,7 +107,8 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
 }
 
 /// The differences of one comparison.
-struct Differences {
+struct Differences<'a> {
+    reported: Reported<'a>,
     records: Vec<DiffRecord>,
     text: String,
     drifting: Vec<String>,
@@ -110,15 +117,16 @@ struct Differences {
     targeted: usize,
 }
 
-async fn differences(
-    arguments: &DiffArguments,
+async fn differences<'a>(
+    arguments: &'a DiffArguments,
     path: &LogicalPath,
     invocation: &Invocation,
-) -> Result<Differences, Failure> {
+) -> Result<Differences<'a>, Failure> {
     let workspace = Workspace::connected(invocation).await?;
     let targets = Targets::declared(&workspace, path, arguments.recursive)?;
     let (single, targeted) = (targets.single, targets.selection.targeted());
     let formats = formats(&targets);
+    let reported = Reported::new(&arguments.report, "diff", &targets.selection);
     let plan = compare(&workspace, targets, arguments.show_secrets, invocation).await?;
     let drifting = plan.actions.iter().filter(|action| drift(action) != Drift::Unchanged);
     let drifting: Vec<String> = drifting.map(|action| action.path.to_string()).collect();
@@ -128,10 +136,10 @@ async fn differences(
         text(arguments, invocation, &plan.actions, &formats, path.as_str(), single)
     };
     let (records, list) = (records(&plan), arguments.list);
-    Ok(Differences { records, text, drifting, list, failures: plan.failures, targeted })
+    Ok(Differences { reported, records, text, drifting, list, failures: plan.failures, targeted })
 }
 
-impl Differences {
+impl Differences<'_> {
     fn paths(&self) -> Vec<&str> {
         self.drifting.iter().map(String::as_str).collect()
     }
@@ -141,6 +149,18 @@ impl Differences {
             return Ok(output.show_about(&self.paths(), &self.drifting, Some(&self.text))?);
         }
         pager::show(output, &self.paths(), &self.records, &self.text, invocation)
+    }
+
+    /// Writes the report.
+    fn write(&self, invocation: &Invocation) -> Result<(), Failure> {
+        let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for record in &self.records {
+            lines.entry(record.resource_path()).or_default().push(record.change());
+        }
+        let differing = self.drifting.iter().filter_map(|path| {
+            Some((LogicalPath::parse(path).ok()?, lines.get(path.as_str()).cloned().unwrap_or_default()))
+        });
+        self.reported.differences(differing, &self.failures, invocation)
     }
 
     /// Prints the failures of a comparison that is followed by others.

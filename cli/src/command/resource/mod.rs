@@ -16,6 +16,7 @@ mod list;
 pub mod outcome;
 mod read;
 mod record;
+mod reported;
 mod request;
 mod save;
 mod source;
@@ -23,6 +24,7 @@ mod targets;
 
 pub use import::{ImportArguments, ImportOptions, Imported, import};
 pub use outcome::show_plan;
+pub use reported::Reported;
 pub use targets::{Targets, pruning, subject};
 
 use clap::Subcommand;

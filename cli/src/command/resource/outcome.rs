@@ -1,6 +1,6 @@
 //! Reports plans, and the failures of a command's resources.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use declarest_core::sync::{
 use crate::error::{Cause, Failure};
 use crate::interrupt;
 use crate::invocation::Invocation;
-use crate::output::applied::Applied;
+use crate::output::applied::{Applied, Effect};
 use crate::output::plan::{PlanView, markdown, text};
 use crate::output::{Messages, Output, Progress};
 use crate::pager;
@@ -22,50 +22,26 @@ pub struct Run<'i> {
     invocation: &'i Invocation,
     progress: Arc<Progress>,
     stop: Stop,
-    /// Whether the first failure ends the run.
-    fails_fast: bool,
-}
-
-/// Ends a run after its first failed action.
-#[derive(Debug)]
-struct FirstFailure {
-    progress: Arc<Progress>,
-    stop: Stop,
-}
-
-impl sync::Progress for FirstFailure {
-    fn compared(&self, path: &LogicalPath) {
-        sync::Progress::compared(self.progress.as_ref(), path);
-    }
-
-    fn executed(&self, path: &LogicalPath, effect: Option<Step>) {
-        if effect.is_none() {
-            self.stop.request("another resource failed (--fail-fast)");
-        }
-        self.progress.executed(path, effect);
-    }
 }
 
 impl<'i> Run<'i> {
     /// Returns a run over this number of resources.
     pub fn new(invocation: &'i Invocation, resources: usize) -> Self {
         let progress = Arc::new(Progress::new(&invocation.settings, resources));
-        Self { invocation, progress, stop: Stop::default(), fails_fast: false }
+        Self { invocation, progress, stop: Stop::default() }
     }
 
     /// Returns the run, ended by its first failure if `fails_fast`.
     pub fn failing_fast(self, fails_fast: bool) -> Self {
-        Self { fails_fast, ..self }
+        if fails_fast {
+            self.stop.request_at_failure("another resource failed (--fail-fast)");
+        }
+        self
     }
 
     /// Compares the resources of `selection` with the server.
     pub async fn plan(&self, session: &Session, selection: Selection, options: &Options) -> Plan {
-        let progress = Arc::clone(&self.progress);
-        let progress: Arc<dyn sync::Progress> = if self.fails_fast {
-            Arc::new(FirstFailure { progress, stop: self.stop.clone() })
-        } else {
-            progress
-        };
+        let progress: Arc<dyn sync::Progress> = self.progress.clone();
         let options = Options { progress: Some(progress), ..options.clone() };
         let plan = sync::plan(session, selection, &options, &self.stop).await;
         self.progress.end();
@@ -74,7 +50,7 @@ impl<'i> Run<'i> {
 
     /// Executes a plan of this run, and prints the results.
     pub async fn apply(self, session: &Session, plan: Plan) -> Changes {
-        let Self { invocation, progress, stop, .. } = self;
+        let Self { invocation, progress, stop } = self;
         let targeted = plan.targeted;
         progress.applies(plan.actions.iter().filter(|action| action.step != Step::Skip).count());
         let report = interrupt::finish(&stop, sync::apply(session, plan, &stop)).await;
@@ -87,17 +63,19 @@ impl<'i> Run<'i> {
         let counts = applied.counts();
         let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
         if interrupted {
-            return Changes { failures: report.failures, interrupted: Some(counts) };
+            return Changes { results, failures: report.failures, interrupted: Some(counts) };
         }
         if targeted > 1 || results.len() > 1 {
             invocation.messages.result(None, &format!("Applied: {counts}."));
         }
-        Changes { failures: report.failures, interrupted: None }
+        Changes { results, failures: report.failures, interrupted: None }
     }
 }
 
 /// The result of a run.
 pub struct Changes {
+    /// The executed actions.
+    pub results: BTreeMap<LogicalPath, Effect>,
     /// The failures, sorted by path.
     pub failures: Vec<Failed>,
     /// The counts, if Ctrl-C ended the run before all resources were attempted.
@@ -133,11 +111,13 @@ pub fn show_plan(
 }
 
 /// Returns a failure if some of the `targeted` resources failed. A single failure is returned as it is. Several are
-/// printed, and the command fails with the category of the first one by path.
+/// printed, and the command fails with the category of the first one by path that was attempted.
 pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Result<(), Failure> {
     let mut failures: Vec<&Failed> = failures.iter().collect();
     failures.sort_by(|a, b| a.path.cmp(&b.path));
-    let Some(first) = failures.first() else { return Ok(()) };
+    // What was not attempted is a consequence of other failures.
+    let attempted = failures.iter().find(|failure| failure.reason != FailureReason::NotAttempted);
+    let Some(first) = attempted.or(failures.first()) else { return Ok(()) };
     if targeted <= 1 && failures.len() == 1 {
         return Err(Failure::Failed(cause(first)));
     }

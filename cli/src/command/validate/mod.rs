@@ -10,16 +10,17 @@ use std::sync::Arc;
 use clap::Args;
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{DirTree, Mode, RepositoryError, Tree, write_atomically};
+use declarest_core::repository::{DirTree, RepositoryError, Tree};
 
 use crate::error::Failure;
 use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::{OutputPolicy, print};
+use crate::report::{self as reports, ReportArguments};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 use check::check;
-use report::Report;
+use report::{Report, rules};
 
 #[derive(Debug, Args)]
 pub struct ValidateArguments {
@@ -28,24 +29,16 @@ pub struct ValidateArguments {
     /// Validate this directory instead of the repository of the context; needs no context
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Also report as "github" (annotations on standard output) or "sarif=FILE"; may be repeated
-    #[arg(long, value_name = "FORMAT")]
-    report: Vec<String>,
+    #[command(flatten)]
+    report: ReportArguments,
     /// Accepted, because a validation is always recursive
     #[arg(short, long, hide = true)]
     recursive: bool,
 }
 
-/// A form of the result beside that of `--output`.
-enum Extra<'a> {
-    Github,
-    Sarif(&'a Path),
-}
-
 /// Validates the files of the repository without requests.
 pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
-    let extras: Vec<Extra<'_>> = arguments.report.iter().map(|text| extra(text)).collect::<Result<_, _>>()?;
     let scope = arguments.path.optional_target()?.map_or_else(LogicalPath::root, |target| target.path);
     let (tree, metadata) = sources(arguments, invocation)?;
     if !scope.is_root() && tree.entries(scope.relative())?.is_none() {
@@ -55,30 +48,17 @@ pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(),
     let report = Report::new(&checked);
     // A relative directory is below the directory of the workflow.
     let root = arguments.dir.as_deref().filter(|dir| dir.is_relative()).and_then(Path::to_str).unwrap_or("");
-    for extra in &extras {
-        if let Extra::Sarif(file) = extra {
-            let content = serde_json::to_vec_pretty(&report.sarif(root));
-            let content = content.map_err(|error| Failure::internal(error.to_string()))?;
-            let failed = |error| Failure::internal(format!("cannot write {}: {error}", file.display()));
-            write_atomically(file, &content, Mode::Shared).map_err(failed)?;
-        }
-    }
-    if extras.iter().any(|extra| matches!(extra, Extra::Github)) {
-        print(report.github(root).as_bytes())?;
+    let (cases, rules) = (report.cases(), rules());
+    let reported = reports::Report { title: "validate", cases: &cases, rules: &rules, root };
+    arguments.report.write(&reported)?;
+    if arguments.report.annotates() {
+        print(reported.annotations().as_bytes())?;
     } else {
         output.show(&report, Some(&report.text()))?;
     }
     match report.errors() {
         0 => Ok(()),
         errors => Err(Failure::invalid(format!("validation failed; errors: {errors}"))),
-    }
-}
-
-fn extra(text: &str) -> Result<Extra<'_>, Failure> {
-    match text.trim().split_once('=') {
-        Some(("sarif", file)) if !file.is_empty() => Ok(Extra::Sarif(Path::new(file))),
-        None if text.trim() == "github" => Ok(Extra::Github),
-        _ => Err(Failure::invalid(format!("--report \"{text}\" is not supported; use github or sarif=FILE"))),
     }
 }
 

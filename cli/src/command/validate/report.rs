@@ -1,12 +1,12 @@
-//! The forms of a validation: text, JSON, SARIF and annotations of GitHub Actions.
+//! The forms of a validation: text, JSON, and the cases of its reports.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use serde_json::{Value as Json, json};
 
 use super::check::Checked;
 use super::finding::{Finding, Rule, Severity};
+use crate::report::{Case, Outcome};
 
 /// A validation for programs.
 #[derive(Debug, Serialize)]
@@ -45,60 +45,33 @@ impl<'c> Report<'c> {
         text + &format!("Validated resources: {resources}. Errors: {errors}. Warnings: {warnings}.")
     }
 
-    /// Returns workflow commands, which GitHub Actions shows beside the lines of a pull request. `root` is the
-    /// directory of the repository below that of the workflow.
-    pub fn github(&self, root: &str) -> String {
-        let mut text = String::new();
-        for finding in self.findings {
-            let severity = finding.severity.name();
-            let file = property(&joined(root, &finding.file));
-            let _ = write!(text, "::{severity} file={file}");
-            if let Some(line) = finding.line {
-                let _ = write!(text, ",line={line}");
-            }
-            if let Some(column) = finding.column {
-                let _ = write!(text, ",col={column}");
-            }
-            let message = format!("{}\nhint: {}", finding.message, finding.hint);
-            let _ = writeln!(text, ",title=declarest {}::{}", finding.rule.name(), escaped(&message));
+    /// Returns a case for each finding, or one that passed.
+    pub fn cases(&self) -> Vec<Case> {
+        if self.findings.is_empty() {
+            return vec![Case::new("repository", "validation", Outcome::Passed, String::new())];
         }
-        text
-    }
-
-    /// Returns a log in SARIF 2.1.0 (OASIS), which code scanning services read.
-    pub fn sarif(&self, root: &str) -> Json {
-        let rules: Vec<Json> =
-            Rule::ALL.iter().map(|rule| json!({"id": rule.name(), "help": {"text": rule.hint()}})).collect();
-        let results: Vec<Json> = self.findings.iter().map(|finding| result(finding, root)).collect();
-        json!({
-            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-            "version": "2.1.0",
-            "runs": [{
-                "tool": {"driver": {
-                    "name": "declarest",
-                    "version": env!("CARGO_PKG_VERSION"),
-                    "rules": rules,
-                }},
-                "results": results,
-            }],
-        })
+        self.findings.iter().map(case).collect()
     }
 }
 
-fn result(finding: &Finding, root: &str) -> Json {
-    let mut location = json!({"artifactLocation": {"uri": uri(&joined(root, &finding.file))}});
-    if let Some(line) = finding.line {
-        location["region"] = match finding.column {
-            Some(column) => json!({"startLine": line, "startColumn": column}),
-            None => json!({"startLine": line}),
-        };
+/// Returns the rules with their hints.
+pub fn rules() -> Vec<(&'static str, &'static str)> {
+    Rule::ALL.iter().map(|rule| (rule.name(), rule.hint())).collect()
+}
+
+fn case(finding: &Finding) -> Case {
+    let outcome = match finding.severity {
+        Severity::Error => Outcome::Error,
+        Severity::Warning => Outcome::Warning,
+    };
+    let name = finding.path.as_ref().unwrap_or(&finding.file);
+    Case {
+        line: finding.line,
+        column: finding.column,
+        hint: Some(finding.hint),
+        ..Case::new(name, finding.rule.name(), outcome, finding.message.clone())
+            .in_file(Some(finding.file.clone()))
     }
-    json!({
-        "ruleId": finding.rule.name(),
-        "level": finding.severity.name(),
-        "message": {"text": finding.message},
-        "locations": [{"physicalLocation": location}],
-    })
 }
 
 /// Returns the place of a finding, such as `shops/rio/resource.json:3:1`.
@@ -107,35 +80,6 @@ fn place(finding: &Finding) -> String {
     numbers.fold(finding.file.clone(), |place, number| format!("{place}:{number}"))
 }
 
-fn joined(root: &str, file: &str) -> String {
-    match root.trim_end_matches('/').trim_start_matches("./") {
-        "" | "." => file.to_owned(),
-        root => format!("{root}/{file}"),
-    }
-}
-
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
-}
-
-/// Escapes the message of a workflow command.
-fn escaped(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-/// Escapes a property of a workflow command.
-fn property(text: &str) -> String {
-    escaped(text).replace(':', "%3A").replace(',', "%2C")
-}
-
-/// Returns a path as a relative reference (RFC 3986).
-fn uri(path: &str) -> String {
-    path.bytes().fold(String::new(), |mut uri, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            let _ = write!(uri, "%{byte:02X}");
-        }
-        uri
-    })
 }

@@ -97,9 +97,8 @@ fn math<'s>(left: Term<&'s str>, operator: Math, right: Term<&'s str>) -> Term<&
     let result = match operator {
         Math::Mul => Term::Call(toll::TIMES, vec![left, right]),
         Math::Div => Term::Call(toll::OVER, vec![left, right]),
-        Math::Add | Math::Sub | Math::Rem => {
-            Term::BinOp(Box::new(left), BinaryOp::Math(operator), Box::new(right))
-        }
+        Math::Rem => Term::Call(toll::REST, vec![left, right]),
+        Math::Add | Math::Sub => Term::BinOp(Box::new(left), BinaryOp::Math(operator), Box::new(right)),
     };
     through(result, toll::NARROW)
 }
@@ -344,7 +343,10 @@ impl Instrument {
             let part = match part {
                 Part::Index(index) => {
                     several |= !single(&index);
-                    Part::Index(self.term(index, false)?)
+                    let whole = matches!(&index, Term::Str(..))
+                        || matches!(&index, Term::Num(digits) if digits.parse::<i64>().is_ok());
+                    let index = self.term(index, false)?;
+                    Part::Index(if whole { index } else { through(index, toll::INDEX) })
                 }
                 Part::Range(from, to) => {
                     several = true;

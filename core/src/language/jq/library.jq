@@ -24,6 +24,8 @@ def walk(f):
   def rec: (if type == "object" then map_values(rec) elif type == "array" then map(rec) end) | f;
   rec;
 
+def pick(f): . as $top | reduce path(f) as $path (null; setpath($path; $top | getpath($path)));
+
 def join($separator):
   map(if . == null then "" elif type == "number" or type == "boolean" then tojson else . end)
   | if length == 0 then "" else reduce .[1:][] as $x ("" + .[0]; . + $separator + $x) end;

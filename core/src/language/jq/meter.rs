@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use jaq_json::Val;
+#[cfg(unix)]
 use rustix::time::{ClockId, clock_gettime};
 
 use super::resources::ResourceReader;
@@ -140,10 +141,18 @@ impl<'a> Meter<'a> {
 }
 
 /// Returns the CPU time of this thread, so the result does not depend on the load of the machine.
+#[cfg(unix)]
 fn computed() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Seconds and nanoseconds are never negative.
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// Returns the time since the first call. The standard library of Windows has no clock of a thread.
+#[cfg(not(unix))]
+fn computed() -> Duration {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// Returns the size of a copy of `value` that shares its parts.

@@ -31,6 +31,10 @@ pub(super) mod toll {
     pub(crate) const TIMES: &str = "!times";
     /// The operator `/`.
     pub(crate) const OVER: &str = "!over";
+    /// The operator `%`.
+    pub(crate) const REST: &str = "!rest";
+    /// Rounds an index down.
+    pub(crate) const INDEX: &str = "!index";
     /// The number `nan`.
     pub(crate) const NAN: &str = "!nan";
     /// The infinite number.
@@ -60,7 +64,7 @@ pub(super) fn public() -> impl Iterator<Item = Fun<Machine>> {
 /// Returns the functions that only [`super::instrument`] calls.
 pub(super) fn tolls() -> impl Iterator<Item = Fun<Machine>> {
     let filters = || [Bind::Fun(()), Bind::Fun(())].into();
-    let tolls: [Fun<Machine>; 11] = [
+    let tolls: [Fun<Machine>; 13] = [
         (toll::STEP, v(0), pass::<Step>()),
         (toll::COPY, v(0), pass::<Copy>()),
         (toll::HOLD, v(0), pass::<Hold>()),
@@ -70,6 +74,8 @@ pub(super) fn tolls() -> impl Iterator<Item = Fun<Machine>> {
         (toll::MODIFY, filters(), Native::<Machine>::new(update::modify)),
         (toll::TIMES, v(2), Native::<Machine>::new(times)),
         (toll::OVER, v(2), Native::<Machine>::new(over)),
+        (toll::REST, v(2), Native::<Machine>::new(rest)),
+        (toll::INDEX, v(0), pass::<Index>()),
         (toll::NAN, v(0), Native::<Machine>::new(|_| box_once(Ok(Val::from(f64::NAN))))),
         (toll::INFINITE, v(0), Native::<Machine>::new(|_| box_once(Ok(Val::from(f64::INFINITY))))),
     ];
@@ -92,6 +98,7 @@ struct Hold;
 struct Cut;
 struct Made;
 struct Narrow;
+struct Index;
 
 impl Toll for Step {
     fn pay(meter: &Meter<'_>, _: &Val) -> Result<(), Ended> {
@@ -141,6 +148,19 @@ impl Toll for Narrow {
     fn pass(value: Val) -> Val {
         match value {
             Val::Num(number) => convert::narrow(number),
+            other => other,
+        }
+    }
+}
+
+impl Toll for Index {
+    fn pay(meter: &Meter<'_>, _: &Val) -> Result<(), Ended> {
+        meter.step()
+    }
+
+    fn pass(value: Val) -> Val {
+        match value {
+            Val::Num(Num::Float(number)) => convert::narrow(Num::Float(number.floor())),
             other => other,
         }
     }
@@ -204,6 +224,19 @@ fn over((mut context, _): Cv<'_, Machine>) -> ValXs<'_, Val> {
     match context.data().meter.charge(pieces.saturating_mul(PIECE)) {
         Ok(()) => box_once((left / right).map_err(Exn::from)),
         Err(ended) => end(&ended),
+    }
+}
+
+/// `l % r`, of the integers that remain without the digits after the point, as in jq.
+fn rest((mut context, _): Cv<'_, Machine>) -> ValXs<'_, Val> {
+    let whole = |value| match value {
+        Val::Num(Num::Float(number)) => convert::narrow(Num::Float(number.trunc())),
+        other => other,
+    };
+    let (left, right) = operands(&mut context);
+    match (whole(left), whole(right)) {
+        (Val::Num(_), Val::Num(divisor)) if is_zero(&divisor) => fail(DIVISION_BY_ZERO),
+        (left, right) => box_once((left % right).map_err(Exn::from)),
     }
 }
 

@@ -79,6 +79,12 @@ fn beyond_64_bits_numbers_are_floats(#[case] text: &str, #[case] expected: f64) 
 #[case(r#""a,b" / ",""#, r#"["a","b"]"#)]
 #[case("{a: {b: 1}} * {a: {c: 2}}", r#"{"a":{"b":1,"c":2}}"#)]
 #[case("7 % 3", "1")]
+#[case("5.7 % 2", "1")]
+#[case("-5.7 % 2.9", "-1")]
+#[case("try (5 % 0.5) catch \"zero\"", "\"zero\"")]
+#[case("[1, 2, 3] | .[1.7]", "2")]
+#[case("[1, 2, 3] | .[length / 2]", "2")]
+#[case("[1, 2, 3] | .[1.2] = 9", "[1, 9, 3]")]
 #[case("[1,2,1] - [1]", "[2]")]
 fn arithmetic(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(evaluate(text, "null").unwrap(), json(expected));
@@ -167,6 +173,7 @@ fn updates(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
 #[case("INDEX(.id)", r#"[{"id":1}]"#, r#"{"1":{"id":1}}"#)]
 #[case("IN(1, 2), (.[] | IN(1))", "[1]", "[false,true]")]
 #[case("debug | debug(\"x\") | stderr", "1", "1")]
+#[case("pick(.a[1])", r#"{"a":[1,2,3]}"#, r#"{"a":[null,2]}"#)]
 #[case("pick(.a.b)", r#"{"a":{"b":1,"c":2}}"#, r#"{"a":{"b":1}}"#)]
 #[case("[splits(\", *\")] | tojson", r#""a, b""#, r#""[\"a\",\"b\"]""#)]
 #[case("getpath([\"a\",\"b\"]), has(\"a\"), (keys|length), (.a|type)", "{}", r#"[null,false,0,"null"]"#)]

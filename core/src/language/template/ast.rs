@@ -15,7 +15,7 @@ pub(super) enum Node {
     Text(String),
     /// `{{P}}`.
     Output(Expression),
-    /// `{{$v := P}}`.
+    /// `{{$v := P}}` or `{{$v = P}}`.
     Assign { slot: Slot, value: Expression },
     /// `{{if P}}…{{else if P}}…{{else}}…{{end}}`.
     If { branches: Vec<Branch>, otherwise: Vec<Node> },
@@ -29,6 +29,8 @@ pub(super) enum Node {
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
     pub(super) expression: Expression,
+    /// The variable of `if` or `with` that is set to the value.
+    pub(super) variable: Option<Slot>,
     pub(super) body: Vec<Node>,
 }
 

@@ -175,7 +175,11 @@ impl<'t> Expressions<'t> {
                 self.chained(cursor, group)
             }
             TokenKind::Name(name) => return self.named_term(cursor, name, at),
-            TokenKind::Close | TokenKind::Pipe | TokenKind::Comma | TokenKind::Declare => {
+            TokenKind::Close
+            | TokenKind::Pipe
+            | TokenKind::Comma
+            | TokenKind::Declare
+            | TokenKind::Assign => {
                 return Err(self.error_at(cursor.action, at, "a value is missing here"));
             }
         };
@@ -202,12 +206,14 @@ impl<'t> Expressions<'t> {
     }
 
     fn variable(&self, action: &Action, name: &str, at: usize) -> Result<Term, TemplateError> {
-        if name.is_empty() {
-            return Ok(Term::Root);
-        }
+        if name.is_empty() { Ok(Term::Root) } else { self.declared(action, name, at).map(Term::Variable) }
+    }
+
+    /// Returns the slot of a variable that is set before.
+    pub(super) fn declared(&self, action: &Action, name: &str, at: usize) -> Result<Slot, TemplateError> {
         // If several variables have the same name, the innermost one applies.
         match self.variables.iter().rposition(|known| known == name) {
-            Some(slot) => Ok(Term::Variable(slot)),
+            Some(slot) => Ok(slot),
             None => Err(self.error_at(
                 action,
                 at,

@@ -54,6 +54,8 @@ pub(super) enum TokenKind {
     Comma,
     /// `:=`
     Declare,
+    /// `=`
+    Assign,
 }
 
 /// Splits `text`.
@@ -159,7 +161,7 @@ impl<'t> Scanner<'t> {
             '0'..='9' => self.number(),
             '+' | '-' if second.is_some_and(|second| second.is_ascii_digit()) => self.number(),
             '\'' => Err(self.error("write strings in double quotes or backquotes")),
-            '=' => Err(self.error("a variable is set with :=, once")),
+            '=' => Ok(self.take(1, TokenKind::Assign)),
             other => Err(self.error(format!("unexpected {other:?}"))),
         }
     }
@@ -177,7 +179,7 @@ impl<'t> Scanner<'t> {
         let rest = self.rest();
         let ends = rest.is_empty()
             || rest.starts_with(SPACE)
-            || rest.starts_with(['(', ')', '|', ',', ':', '}'])
+            || rest.starts_with(['(', ')', '|', ',', ':', '=', '}'])
             || (chains && rest.starts_with('.'));
         if ends {
             return Ok(kind);

@@ -21,7 +21,7 @@
 //! | `eq a b…` | whether `a` equals one of `b`; a missing value equals no value; different types are an error |
 //! | `ne lt le gt ge not and or` | as named; `and` and `or` return the operand that decides |
 //! | `index x k…` | member or element; a missing member is missing, an invalid array index is an error |
-//! | `len slice print printf println` | as named; strings are counted in bytes; formats support `%s %d %v %q %t` |
+//! | `len slice print printf println` | as named; strings are counted in bytes; formats support `%s %d %v %q %t %f %.2f` |
 //! | `urlquery html js` | the operands, escaped for a query, HTML or a JavaScript string |
 //! | `payload_type .` `payload_media_type .` `payload_extension .` | type, media type and extension of the payload |
 //! | `json_pointer "/a"` | the same as `/a`, for keys that a pointer operand cannot contain |

@@ -1,7 +1,7 @@
 //! Parses blocks and actions into nodes.
 
 use super::Kind;
-use super::ast::{Branch, Node};
+use super::ast::{Branch, Expression, Node, Slot};
 use super::error::{Place, TemplateError};
 use super::expression::Expressions;
 use super::function::is_field_name;
@@ -98,7 +98,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Parses `{{name}}`, `{{$v := P}}` or `{{P}}`.
+    /// Parses `{{name}}`, `{{$v := P}}`, `{{$v = P}}` or `{{P}}`.
     fn output(&mut self, action: &Action) -> Result<Node, TemplateError> {
         match action.tokens.as_slice() {
             [Token { kind: TokenKind::Name(name), .. }] if is_field_name(name) => {
@@ -116,22 +116,33 @@ impl<'t> Parser<'t> {
                 let slot = self.expressions.declare(action, name, *at)?;
                 Ok(Node::Assign { slot, value })
             }
+            [
+                Token { kind: TokenKind::Variable(name), at, .. },
+                Token { kind: TokenKind::Assign, .. },
+                ..,
+            ] => {
+                let value = self.expressions.expression(action, 2)?;
+                let slot = self.expressions.declared(action, name, *at)?;
+                Ok(Node::Assign { slot, value })
+            }
             _ => Ok(Node::Output(self.expressions.expression(action, 0)?)),
         }
     }
 
     fn if_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
         let mut branches = Vec::new();
-        let mut expression = self.expressions.expression(action, 1)?;
+        let visible = self.expressions.variables.len();
+        let (mut variable, mut expression) = self.condition(action, 1)?;
         loop {
             let (body, ending) = self.body(action)?;
-            branches.push(Branch { expression, body });
+            branches.push(Branch { expression, variable, body });
             match ending {
                 Ending::Else(again) if starts_with_if(&again) => {
-                    expression = self.expressions.expression(&again, 2)?;
+                    (variable, expression) = self.condition(&again, 2)?;
                 }
                 ending => {
                     let otherwise = self.otherwise(action, ending)?;
+                    self.expressions.variables.truncate(visible);
                     return Ok(Node::If { branches, otherwise });
                 }
             }
@@ -139,12 +150,34 @@ impl<'t> Parser<'t> {
     }
 
     fn with_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
-        let expression = self.expressions.expression(action, 1)?;
+        let visible = self.expressions.variables.len();
+        let (variable, expression) = self.condition(action, 1)?;
         self.expressions.rebound += 1;
         let (body, ending) = self.body(action)?;
         self.expressions.rebound -= 1;
         let otherwise = self.otherwise(action, ending)?;
-        Ok(Node::With { branch: Branch { expression, body }, otherwise })
+        self.expressions.variables.truncate(visible);
+        Ok(Node::With { branch: Branch { expression, variable, body }, otherwise })
+    }
+
+    /// Parses `P` or `$v := P` after `skip` tokens. The variable is visible up to the end of the block.
+    fn condition(
+        &mut self,
+        action: &Action,
+        skip: usize,
+    ) -> Result<(Option<Slot>, Expression), TemplateError> {
+        let variable = match action.tokens.get(skip..).unwrap_or_default() {
+            [
+                Token { kind: TokenKind::Variable(name), at, .. },
+                Token { kind: TokenKind::Declare, .. },
+                ..,
+            ] => Some((name.clone(), *at)),
+            _ => None,
+        };
+        let skip = if variable.is_some() { skip + 2 } else { skip };
+        let expression = self.expressions.expression(action, skip)?;
+        let slot = variable.map(|(name, at)| self.expressions.declare(action, &name, at));
+        Ok((slot.transpose()?, expression))
     }
 
     fn range_block(&mut self, action: &Action) -> Result<Node, TemplateError> {
@@ -162,7 +195,7 @@ impl<'t> Parser<'t> {
         self.expressions.rebound -= 1;
         self.expressions.variables.truncate(visible);
         let otherwise = self.otherwise(action, ending)?;
-        Ok(Node::Range { branch: Branch { expression, body }, key, item, otherwise })
+        Ok(Node::Range { branch: Branch { expression, variable: None, body }, key, item, otherwise })
     }
 
     /// Returns the variables of a range, and the number of tokens that declare them.

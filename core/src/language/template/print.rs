@@ -28,7 +28,7 @@ pub(super) fn println(operands: &[Operand<'_>]) -> Result<String, Fault> {
 /// Returns the operands, formatted according to `format`.
 pub(super) fn printf(format: &str, operands: &[Operand<'_>]) -> Result<String, Fault> {
     let parts = parts(format).map_err(Fault::evaluate)?;
-    let wanted = parts.iter().filter(|part| matches!(part, Part::Verb(_))).count();
+    let wanted = parts.iter().filter(|part| !matches!(part, Part::Text(_))).count();
     if wanted != operands.len() {
         return Err(Fault::evaluate(format!(
             "the format has {wanted} verb(s), but {} operand(s) follow",
@@ -40,6 +40,11 @@ pub(super) fn printf(format: &str, operands: &[Operand<'_>]) -> Result<String, F
     for part in parts {
         match part {
             Part::Text(plain) => text.push_str(plain),
+            Part::Decimal(digits) => {
+                if let Some(operand) = operands.next() {
+                    text.push_str(&decimal(operand, digits)?);
+                }
+            }
             Part::Verb(verb) => {
                 if let Some(operand) = operands.next() {
                     push(&mut text, verb, operand)?;
@@ -55,9 +60,19 @@ pub(super) fn check_format(format: &str) -> Result<(), String> {
     parts(format).map(|_| ())
 }
 
+const VERBS: &str = "the verbs of a format are %s %d %v %q %t %f, %.2f, and %% for a percent sign";
+
+/// The digits after the point of `%f`.
+const DIGITS: usize = 6;
+
+/// The most digits after the point. A double has fewer that matter.
+const MAX_DIGITS: usize = 99;
+
 enum Part<'f> {
     Text(&'f str),
     Verb(char),
+    /// `%f`, or `%.2f` with 2 digits after the point.
+    Decimal(usize),
 }
 
 fn parts(format: &str) -> Result<Vec<Part<'_>>, String> {
@@ -73,11 +88,38 @@ fn parts(format: &str) -> Result<Vec<Part<'_>>, String> {
                 parts.push(Part::Verb(verb));
                 &after[1..]
             }
-            _ => return Err("the verbs of a format are %s %d %v %q %t, and %% for a percent sign".to_owned()),
+            _ => {
+                let (digits, after) = decimal_verb(after).ok_or(VERBS)?;
+                parts.push(Part::Decimal(digits));
+                after
+            }
         };
     }
     parts.push(Part::Text(rest));
     Ok(parts)
+}
+
+/// Returns the digits of the verb `f` at the start of a text, and the rest of the text.
+fn decimal_verb(text: &str) -> Option<(usize, &str)> {
+    if let Some(rest) = text.strip_prefix('f') {
+        return Some((DIGITS, rest));
+    }
+    let (digits, rest) = text.strip_prefix('.')?.split_once('f')?;
+    if digits.is_empty() {
+        return Some((0, rest));
+    }
+    let digits = digits.parse().ok().filter(|count| *count <= MAX_DIGITS && digits.len() <= 2)?;
+    Some((digits, rest))
+}
+
+/// Returns a number with so many digits after the point.
+fn decimal(operand: &Operand<'_>, digits: usize) -> Result<String, Fault> {
+    match operand.view() {
+        View::Float(number) => Ok(format!("{number:.digits$}")),
+        View::Int(number) if digits == 0 => Ok(number.to_string()),
+        View::Int(number) => Ok(format!("{number}.{}", "0".repeat(digits))),
+        _ => Err(Fault::evaluate(format!("%f cannot format {}", operand.kind()))),
+    }
 }
 
 fn push(text: &mut String, verb: char, operand: &Operand<'_>) -> Result<(), Fault> {

@@ -55,7 +55,9 @@ impl<'r> Evaluator<'r> {
             }
             Node::If { branches, otherwise } => {
                 for branch in branches {
-                    if call::is_true(&self.evaluate(&branch.expression)?, self.scope) {
+                    let value = self.evaluate(&branch.expression)?;
+                    self.assign(branch.variable, value.clone());
+                    if call::is_true(&value, self.scope) {
                         return self.nodes(&branch.body);
                     }
                 }
@@ -63,6 +65,7 @@ impl<'r> Evaluator<'r> {
             }
             Node::With { branch, otherwise } => {
                 let value = self.evaluate(&branch.expression)?;
+                self.assign(branch.variable, value.clone());
                 if call::is_true(&value, self.scope) {
                     self.with_dot(value, &branch.body)
                 } else {

@@ -22,10 +22,20 @@ use crate::payload::{Part, Value};
 /// concern several of its fields. `section` is the name of the type, `known` are the keys of its fields.
 pub type Rules = fn(section: &str, object: &Field, known: &'static [&'static str]) -> Result<(), FieldError>;
 
-/// A field, and the rules of the structs in it.
+/// Whether an optional field has no value, in addition to one that is null.
+pub type Unset = fn(&Field) -> bool;
+
+/// How the fields of a document are read.
+#[derive(Clone, Copy)]
+struct Reading {
+    rules: Rules,
+    unset: Unset,
+}
+
+/// A field, and how the fields in it are read.
 struct Source {
     field: Field,
-    rules: Rules,
+    reading: Reading,
 }
 
 /// An error of `serde`. It is created without its place, which the field that is being read adds.
@@ -40,7 +50,16 @@ enum Fault {
 impl Field {
     /// Reads the field as a `T`. `rules` apply to all structs in it.
     pub fn decode<'de, T: Deserialize<'de>>(self, rules: Rules) -> Result<T, FieldError> {
-        Source { field: self, rules }.read(PhantomData)
+        self.decode_unless(Field::is_null, rules)
+    }
+
+    /// [`Self::decode`]; an optional field for which `unset` returns true is absent.
+    pub fn decode_unless<'de, T: Deserialize<'de>>(
+        self,
+        unset: Unset,
+        rules: Rules,
+    ) -> Result<T, FieldError> {
+        Source { field: self, reading: Reading { rules, unset } }.read(PhantomData)
     }
 }
 
@@ -89,7 +108,7 @@ impl Source {
     fn members(self) -> Result<Members, Fault> {
         let Part::Mapping(members) = &self.field.node.part else { return Err(self.expected("an object")) };
         let written = members.len();
-        Ok(Members { rest: self.field.members().into_iter(), rules: self.rules, value: None, written })
+        Ok(Members { rest: self.field.members().into_iter(), reading: self.reading, value: None, written })
     }
 }
 
@@ -104,8 +123,12 @@ impl<'de> Deserializer<'de> for Source {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.field.node.part {
-            Part::Scalar { value: Ok(Value::Bool(value)), .. } => visitor.visit_bool(value),
+        match &self.field.node.part {
+            Part::Scalar { value: Ok(Value::Bool(value)), .. } => visitor.visit_bool(*value),
+            Part::Scalar { value: Ok(Value::String(word)), .. } => match yaml_1_1(word) {
+                Some(value) => visitor.visit_bool(value),
+                None => Err(self.expected("true or false")),
+            },
             _ => Err(self.expected("true or false")),
         }
     }
@@ -135,7 +158,11 @@ impl<'de> Deserializer<'de> for Source {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if self.field.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.field.is_null() || (self.reading.unset)(&self.field) {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -147,17 +174,17 @@ impl<'de> Deserializer<'de> for Source {
             TEXT_OR if self.field.is_scalar() => self.deserialize_string(visitor),
             ONE_OR_MANY if self.field.is_list() => self.deserialize_seq(visitor),
             ONE_OR_MANY => {
-                let Self { field, rules } = self;
-                visitor.visit_seq(Items { rest: vec![field].into_iter(), rules })
+                let Self { field, reading } = self;
+                visitor.visit_seq(Items { rest: vec![field].into_iter(), reading })
             }
             _ => visitor.visit_newtype_struct(self),
         }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Self { field, rules } = self;
+        let Self { field, reading } = self;
         let items = field.items().map_err(Fault::Placed)?;
-        visitor.visit_seq(Items { rest: items.into_iter(), rules })
+        visitor.visit_seq(Items { rest: items.into_iter(), reading })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -173,7 +200,7 @@ impl<'de> Deserializer<'de> for Source {
         if !matches!(self.field.node.part, Part::Mapping(_)) {
             return Err(self.expected("an object"));
         }
-        (self.rules)(name, &self.field, known).map_err(Fault::Placed)?;
+        (self.reading.rules)(name, &self.field, known).map_err(Fault::Placed)?;
         self.deserialize_map(visitor)
     }
 
@@ -200,17 +227,26 @@ impl<'de> Deserializer<'de> for Source {
     }
 }
 
+/// Returns the boolean that YAML 1.1 understands by a word. Version 0.3.8 accepts these words for booleans.
+fn yaml_1_1(word: &str) -> Option<bool> {
+    match word {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => Some(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N" => Some(false),
+        _ => None,
+    }
+}
+
 /// The items of a list.
 struct Items {
     rest: IntoIter<Field>,
-    rules: Rules,
+    reading: Reading,
 }
 
 impl<'de> SeqAccess<'de> for Items {
     type Error = Fault;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
-        let item = self.rest.next().map(|field| Source { field, rules: self.rules });
+        let item = self.rest.next().map(|field| Source { field, reading: self.reading });
         item.map(|item| item.read(seed).map_err(Fault::Placed)).transpose()
     }
 }
@@ -218,7 +254,7 @@ impl<'de> SeqAccess<'de> for Items {
 /// The members of an object.
 struct Members {
     rest: IntoIter<(String, Field)>,
-    rules: Rules,
+    reading: Reading,
     value: Option<Field>,
     /// The number of members, also of those that are null.
     written: usize,
@@ -235,7 +271,7 @@ impl<'de> MapAccess<'de> for Members {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
         let value = self.value.take().ok_or(Fault::Unplaced("a value was read before its key".into()))?;
-        Source { field: value, rules: self.rules }.read(seed).map_err(Fault::Placed)
+        Source { field: value, reading: self.reading }.read(seed).map_err(Fault::Placed)
     }
 
     fn size_hint(&self) -> Option<usize> {

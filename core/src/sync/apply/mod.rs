@@ -285,7 +285,11 @@ impl Sender {
         // The semaphore is never closed.
         let _slot = self.slots.acquire().await.ok();
         self.stop.check(&action.path)?;
-        self.writer.write(action, call).await
+        let written = self.writer.write(action, call).await;
+        if written.is_err() {
+            self.stop.failed();
+        }
+        written
     }
 
     fn address(&self, path: &str) -> Arc<RwLock<()>> {

@@ -25,6 +25,8 @@ pub struct Stop(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     reason: OnceLock<String>,
+    /// The reason if the first failure ends the run.
+    at_failure: OnceLock<String>,
     requested: CancellationToken,
     renewal: TokenRenewal,
     auth_failures: AtomicU32,
@@ -39,6 +41,18 @@ impl Stop {
         // A second reason is dropped on purpose: the first one is the cause.
         let _ = self.0.reason.set(reason.into());
         self.0.requested.cancel();
+    }
+
+    /// Asks the run to end at the first failure of a resource; `reason` is that of [`Self::request`].
+    pub fn request_at_failure(&self, reason: impl Into<String>) {
+        let _ = self.0.at_failure.set(reason.into());
+    }
+
+    /// Records that a resource failed. Called before a request may start in place of the failed one.
+    pub(crate) fn failed(&self) {
+        if let Some(reason) = self.0.at_failure.get() {
+            self.request(reason.clone());
+        }
     }
 
     /// Returns `client`, but it sends no further requests after the run is asked to end.
@@ -73,6 +87,9 @@ impl Stop {
 
     /// Records how the server answered for one resource.
     fn note(&self, error: Option<&SyncError>) {
+        if error.is_some() {
+            self.failed();
+        }
         // A failed list fails all members of its collection. This counts as one failure of the collection.
         if matches!(error, Some(SyncError::Undecided(..))) {
             return;

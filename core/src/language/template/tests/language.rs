@@ -98,6 +98,14 @@ fn blocks(#[case] template: &str, #[case] expected: &str) {
 #[case("{{$x := 1}}{{range .tags}}{{$x}}{{.}}{{end}}", "1a1b")]
 #[case("{{$p := .}}{{with .a}}{{$p.name}}{{end}}", "Rio")]
 #[case("{{$k := 9}}{{range $k, $v := .tags}}{{$k}}{{end}}{{$k}}", "019")]
+#[case("{{$x := 1}}{{$x = 2}}{{$x}}", "2")]
+#[case("{{$x := 1}}{{if true}}{{$x = 2}}{{end}}{{$x}}", "2")]
+#[case("{{$last := \"\"}}{{range .tags}}{{$last = .}}{{end}}{{$last}}", "b")]
+#[case("{{with $a := .a}}{{$a.b}}{{.b}}{{end}}", "deepdeep")]
+#[case("{{with $a := .none}}y{{else}}n{{end}}", "n")]
+#[case("{{if $n := .name}}{{$n}}{{end}}", "Rio")]
+#[case("{{if $n := .none}}y{{else if $m := .name}}{{$m}}{{end}}", "Rio")]
+#[case("{{$x := 1}}{{with $x := .name}}{{$x}}{{end}}{{$x}}", "Rio1")]
 fn variables(#[case] template: &str, #[case] expected: &str) {
     assert_eq!(render(template, SHOP).unwrap(), expected);
 }

@@ -59,7 +59,7 @@ fn messages_name_expression_column_and_correction() {
     cannot parse {{/id (line 1, column 6): it is not closed; add }} where it ends
     cannot parse {{"a}} (line 1, column 3): the string is not closed
     cannot parse {{'a'}} (line 1, column 3): write strings in double quotes or backquotes
-    cannot parse {{$x = 1}} (line 1, column 6): a variable is set with :=, once
+    cannot parse {{$x = 1}} (line 1, column 3): the variable $x is not set; set it before with {{$x := …}}
     cannot parse {{$x}} (line 1, column 3): the variable $x is not set; set it before with {{$x := …}}
     cannot parse {{$ := 1}} (line 1, column 3): $ is the root and cannot be set; give the variable a name
     cannot parse {{if .a}} (line 1, column 1): its {{end}} is missing
@@ -89,6 +89,9 @@ fn messages_name_expression_column_and_correction() {
 #[case("{{print name}}")]
 #[case("{{printf \"%x\" 1}}")]
 #[case("{{printf \"%5d\" 1}}")]
+#[case("{{printf \"%.100f\" 1}}")]
+#[case("{{$x = 1}}")]
+#[case("{{with $x := 1}}{{end}}{{$x}}")]
 #[case("{{printf \"%\"}}")]
 #[case("{{json_pointer \"a\"}}")]
 #[case("{{if}}{{end}}")]

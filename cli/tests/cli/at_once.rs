@@ -1,0 +1,231 @@
+//! Commands that run at once, commands that are killed, and disks that cannot be written.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rstest::rstest;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::environment::{Home, Run};
+use crate::git::git;
+use crate::terminal::Terminal;
+use crate::world::World;
+
+#[test]
+fn each_commit_of_commands_that_run_at_once_has_only_its_own_change() {
+    let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
+    let shops: Vec<String> = (0..8).map(|shop| format!("s{shop}")).collect();
+    std::thread::scope(|scope| {
+        for shop in &shops {
+            let world = &world;
+            scope.spawn(move || {
+                let payload = format!(r#"{{"id": "{shop}"}}"#);
+                let run = world.run(&["resource", "save", &format!("/shops/{shop}"), "-f", &payload]);
+                assert_eq!(run.code, 0, "{run}");
+            });
+        }
+    });
+    let repository = world.home.path("repo");
+    assert_eq!(git(&repository, &["status", "--porcelain"]), "");
+    let log = git(&repository, &["log", "--name-only", "--format=%s"]);
+    let commits: Vec<&str> = log.split("declarest: save resource ").skip(1).collect();
+    assert_eq!(commits.len(), shops.len(), "{log}");
+    for commit in commits {
+        let lines: Vec<&str> = commit.lines().filter(|line| !line.is_empty()).collect();
+        let [path, file] = lines[..] else { panic!("{log}") };
+        assert_eq!(file, format!("{}/resource.json", path.trim_start_matches('/')), "{log}");
+    }
+}
+
+#[test]
+fn contexts_that_are_added_at_once_are_all_kept() {
+    let home = Home::new();
+    let names: Vec<String> = (0..8).map(|number| format!("c{number}")).collect();
+    std::thread::scope(|scope| {
+        for name in &names {
+            let home = &home;
+            scope.spawn(move || {
+                let context =
+                    format!(r#"{{"name": "{name}", "repository": {{"filesystem": {{"baseDir": "/r"}}}}}}"#);
+                let run = home.run_with(&["context", "add"], &[], &context);
+                assert_eq!(run.code, 0, "{run}");
+            });
+        }
+    });
+    let mut listed: Vec<String> =
+        home.run(&["context", "list", "-o", "text"]).stdout.lines().map(str::to_owned).collect();
+    listed.sort();
+    assert_eq!(listed, names);
+}
+
+/// The editor of a user who takes time: it creates the file `open`, and ends when `open` is removed.
+const SLOW_EDITOR: &str = "#!/bin/sh\nsed -i 's/old/new/' \"$1\"\ntouch <home>/open\nwhile [ -e <home>/open ]; do sleep 0.02; done\n";
+
+fn with_slow_editor(home: &Home) -> String {
+    home.write("editor", SLOW_EDITOR);
+    fs::set_permissions(home.path("editor"), fs::Permissions::from_mode(0o755)).unwrap();
+    home.path("editor").display().to_string()
+}
+
+fn wait_for(condition: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_mins(1);
+    while !condition() {
+        assert!(Instant::now() < end, "waited too long");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn an_edit_of_the_catalogue_does_not_undo_the_change_of_another_command() {
+    let home = Home::with_catalogue(
+        "currentContext: old\ncontexts:\n- {name: old, repository: {filesystem: {baseDir: /old}}}\n",
+    );
+    let editor = with_slow_editor(&home);
+    let mut terminal = Terminal::start(
+        home.command(&["context", "edit", "--editor", &editor], &[("PATH", &std::env::var("PATH").unwrap())]),
+    );
+    wait_for(|| home.path("open").exists());
+    let context = r#"{"name": "added", "repository": {"filesystem": {"baseDir": "/r"}}}"#;
+    assert_eq!(home.run_with(&["context", "add"], &[], context).code, 0);
+    fs::remove_file(home.path("open")).unwrap();
+    terminal.expect("was changed by another command; repeat this command");
+    assert_eq!(terminal.end().0, 5);
+    assert_eq!(home.run(&["context", "list", "-o", "text"]).stdout, "old\nadded\n");
+}
+
+#[rstest]
+#[case::resource(&["resource", "edit", "/shops/a"])]
+#[case::metadata(&["resource", "metadata", "edit", "/shops/"])]
+#[case::catalogue(&["context", "edit"])]
+fn an_edit_that_is_killed_changes_nothing(#[case] args: &[&str]) {
+    let world = World::with_repository(
+        "git: {local: {baseDir: <home>/repo}}",
+        &["/shops"],
+        &[
+            ("shops/a/resource.json", "{\"id\": \"a\", \"tier\": \"old\"}\n"),
+            ("shops/_/metadata.yaml", "resource: {id: /id}\n"),
+        ],
+    );
+    let repository = world.home.path("repo");
+    git(&repository, &["init", "--quiet", "--initial-branch=main"]);
+    git(&repository, &["add", "--all"]);
+    git(&repository, &["commit", "--quiet", "--message", "start"]);
+    let (catalogue, editor) = (world.home.catalogue(), with_slow_editor(&world.home));
+    let args = [args, &["--editor", &editor, "--ignore-warnings"]].concat();
+    let path = std::env::var("PATH").unwrap();
+    let terminal = Terminal::start(world.home.command(&args, &[("PATH", &path), ("TERM", "xterm")]));
+    wait_for(|| world.home.path("open").exists());
+    terminal.kill();
+    fs::remove_file(world.home.path("open")).unwrap();
+    assert_eq!(git(&repository, &["status", "--porcelain"]), "");
+    assert_eq!(world.home.catalogue(), catalogue);
+    // Its lock is gone, too.
+    let run = world.run(&["resource", "save", "/shops/b", "-f", r#"{"id": "b"}"#]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.run(&["context", "migrate"]).code, 0);
+}
+
+#[rstest]
+#[case(1)]
+#[case(4)]
+#[case(8)]
+#[case(16)]
+fn a_migrate_that_is_killed_leaves_a_whole_catalogue(#[case] milliseconds: u64) {
+    let mut catalogue = "currentContext: c0\ncontexts:\n".to_owned();
+    for number in 0..500 {
+        writeln!(catalogue, "- {{name: c{number}, repository: {{filesystem: {{baseDir: /r{number}}}}}}}")
+            .unwrap();
+    }
+    let home = Home::with_catalogue(&catalogue);
+    for _ in 0..5 {
+        let mut command = home.command(&["context", "migrate"], &[]);
+        let mut running =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        kill_process(Pid::from_child(&running), Signal::KILL).unwrap();
+        running.wait().unwrap();
+        let listed = home.run(&["context", "list", "-o", "text"]);
+        assert_eq!((listed.code, listed.stdout.lines().count()), (0, 500), "{}", listed.stderr);
+    }
+    assert_eq!(home.run(&["context", "migrate"]).code, 0);
+}
+
+/// Runs `declarest` without the right of root to write to directories of mode 0555.
+fn run_as_user(home: &Home, args: &[&str]) -> Run {
+    let declarest = home.command(args, &[("DECLAREST_IGNORE_WARNINGS", "1")]);
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.arg("--bounding-set=-dac_override,-dac_read_search").arg(declarest.get_program());
+        command.args(declarest.get_args()).current_dir(home.path(""));
+        command.env_clear().env("HOME", home.path("")).env("DECLAREST_IGNORE_WARNINGS", "1");
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        command
+    } else {
+        declarest
+    };
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    Run {
+        code: output.status.code().unwrap(),
+        stdout: home.shown(&String::from_utf8(output.stdout).unwrap()),
+        stderr: home.shown(&String::from_utf8(output.stderr).unwrap()),
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_is_named_and_can_be_read() {
+    let world = World::new(&["/shops"], &[("shops/a/resource.json", "{\"id\": \"a\"}\n")]);
+    world.live("/shops/a", r#"{"id": "a", "tier": "gold"}"#);
+    let places = ["repo/shops/a", "repo/shops", "repo", ".declarest/configs"];
+    let mode = |mode: u32| {
+        for place in places {
+            fs::set_permissions(world.home.path(place), fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    mode(0o555);
+    let catalogue = world.home.catalogue();
+    let read = [
+        &["resource", "get", "/shops/a", "--source", "repository"][..],
+        &["resource", "diff", "/shops/a"],
+        &["plan", "/"],
+        &["context", "list"],
+        &["validate"],
+    ];
+    for args in read {
+        let run = run_as_user(&world.home, args);
+        assert_eq!(run.code, 0, "{args:?} {run}");
+    }
+    let written = [
+        (&["resource", "save", "/shops/a", "--force"][..], "shops/a/resource.json"),
+        (&["resource", "save", "/shops/b", "-f", "{\"id\": \"b\"}"], "shops/b"),
+        (&["resource", "delete", "/shops/a", "--yes", "--source", "repository"], "shops/a"),
+        (&["context", "migrate"], ".declarest/configs/contexts.yaml"),
+    ];
+    for (args, named) in written {
+        let run = run_as_user(&world.home, args);
+        assert_eq!(run.code, 1, "{args:?} {run}");
+        assert!(run.stderr.contains(named) && run.stderr.contains("Permission denied"), "{args:?} {run}");
+    }
+    mode(0o755);
+    assert_eq!(world.declared("shops/a/resource.json").unwrap(), "{\"id\": \"a\"}\n");
+    assert_eq!(world.home.catalogue(), catalogue);
+}
+
+#[test]
+fn ten_thousand_files() {
+    const COUNT: usize = 10_000;
+    let world = World::new(&["/shops"], &[]);
+    let shops: Vec<Value> = (0..COUNT).map(|shop| json!({"id": format!("s{shop:05}")})).collect();
+    world.home.write("shops.json", &Value::from(shops).to_string());
+    let run = world.run(&["resource", "save", "/shops/", "-f", "<home>/shops.json", "--mode", "items"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let listed = world.run(&["resource", "list", "/shops", "--source", "repository", "-o", "name"]);
+    assert_eq!((listed.code, listed.stdout.lines().count()), (0, COUNT), "{}", listed.stderr);
+    let run = world.run(&["validate"]);
+    assert!(run.stdout.ends_with("Validated resources: 10000. Errors: 0. Warnings: 0.\n"), "{run}");
+    let run = world.run(&["plan", "/", "-o", "jq=.summary.create"]);
+    assert_eq!((run.code, run.stdout.trim()), (0, "10000"), "{}", run.stderr);
+}
