@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -214,6 +215,13 @@ fn assert_every_deployment(rendered: &str, components: &[&str]) {
             let given = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
             assert!(!is_used || given.contains(&json!(argument)), "{argument} is missing in {deployment}");
         }
+    }
+    for deployment in &deployments {
+        let given = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let flags = given.iter().map(|argument| argument.as_str().unwrap().split('=').next().unwrap());
+        let flags: Vec<&str> = flags.collect();
+        let distinct: BTreeSet<&str> = flags.iter().copied().collect();
+        assert_eq!(flags.len(), distinct.len(), "the operator rejects duplicates: {deployment}");
     }
     if components.contains(&"overlays/monitoring") && components.contains(&"overlays/secure-metrics") {
         let monitor = rendered.values().find(|object| object["kind"] == "ServiceMonitor").unwrap();
