@@ -11,7 +11,7 @@ use std::process::Command;
 
 use rstest::rstest;
 use serde_json::Value;
-use support::cluster::config_dir;
+use support::cluster::{OPERATOR_NAMESPACE, config_dir};
 use support::manifests::{Kustomization, chart, kubectl, objects, watch};
 
 /// Each value of the chart, and the overlays that do the same.
@@ -164,7 +164,8 @@ fn releases_are_shards(#[case] deployment: &str, #[case] shard: &str, #[case] se
     let rendered = objects(&chart(&["--set", &name, "--set", &selector]).unwrap());
     let helm = rendered.values().find(|object| object["kind"] == "Deployment").unwrap();
     let rendered = objects(&Kustomization::new(&["release/core"], &["overlays/sharded"], "").render());
-    let kustomize = rendered.values().find(|object| object["metadata"]["name"] == deployment).unwrap();
+    let id = ("Deployment".to_owned(), OPERATOR_NAMESPACE.to_owned(), deployment.to_owned());
+    let kustomize = &rendered[&id];
     let pod = |deployment: &Value| sorted(&deployment["spec"]["template"]["spec"]);
     assert_eq!(pod(helm), pod(kustomize));
     // The label of the metrics by which alerts distinguish shards.
