@@ -11,7 +11,7 @@ use std::process::Command;
 
 use rstest::rstest;
 use serde_json::Value;
-use support::cluster::config_dir;
+use support::cluster::{OPERATOR_NAMESPACE, config_dir};
 use support::manifests::{Kustomization, chart, kubectl, objects, watch};
 
 /// Each value of the chart, and the overlays that do the same.
@@ -151,11 +151,34 @@ fn a_second_release_has_names_of_its_own() {
     assert!(other.iter().all(|id| !first.contains(id)), "{other:?}");
 }
 
+/// The shards of the overlay are releases of the chart.
+#[rstest]
+#[case::main(
+    "declarest-operator-controller-manager",
+    "main",
+    r"sharding.declarest.io/key notin (shard1\,shard2)"
+)]
+#[case::other("declarest-operator-shard1", "shard1", "sharding.declarest.io/key=shard1")]
+fn releases_are_shards(#[case] deployment: &str, #[case] shard: &str, #[case] selector: &str) {
+    let (name, selector) = (format!("shardName={shard}"), format!("watchNamespaceSelector={selector}"));
+    let rendered = objects(&chart(&["--set", &name, "--set", &selector]).unwrap());
+    let helm = rendered.values().find(|object| object["kind"] == "Deployment").unwrap();
+    let rendered = objects(&Kustomization::new(&["release/core"], &["overlays/sharded"], "").render());
+    let id = ("Deployment".to_owned(), OPERATOR_NAMESPACE.to_owned(), deployment.to_owned());
+    let kustomize = &rendered[&id];
+    let pod = |deployment: &Value| sorted(&deployment["spec"]["template"]["spec"]);
+    assert_eq!(pod(helm), pod(kustomize));
+    // The label of the metrics by which alerts distinguish shards.
+    assert_eq!(helm["spec"]["template"]["metadata"]["labels"]["sharding.declarest.io/key"], shard);
+}
+
 #[rstest]
 #[case::unknown_value("replica=2", "additional properties 'replica' not allowed")]
 #[case::unknown_provider("admission.provider=manual", "/admission/provider")]
 #[case::short_digest("image.digest=sha256:abc", "/image/digest")]
 #[case::invalid_namespace("watchNamespaces={Team A}", "/watchNamespaces/0")]
+#[case::two_selections("watchNamespaces={team-a},watchNamespaceSelector=a=b", "either watchNamespaces or")]
+#[case::invalid_shard("shardName=Shard 1", "/shardName")]
 #[case::shared_volume("persistence.enabled=true,replicas=2", "needs replicas: 1")]
 fn invalid_values_are_rejected(#[case] values: &str, #[case] expected: &str) {
     let error = chart(&["--set", values]).unwrap_err();

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -131,7 +132,14 @@ async fn undeploy(cluster: &Cluster) {
 
 /// Fails if an object of the operator is left.
 fn assert_gone(cluster: &Cluster) {
-    let kinds = "crd,clusterrole,clusterrolebinding,validatingwebhookconfiguration";
+    let left = cluster.kubectl(&["get", "crd", "-l", "app.kubernetes.io/part-of=declarest", "-o", "name"]);
+    assert_eq!(left.unwrap(), "");
+    assert_only_definitions(cluster);
+}
+
+/// Fails if an object other than a definition is left.
+fn assert_only_definitions(cluster: &Cluster) {
+    let kinds = "clusterrole,clusterrolebinding,validatingwebhookconfiguration";
     let left = cluster.kubectl(&["get", kinds, "-l", "app.kubernetes.io/part-of=declarest", "-o", "name"]);
     assert_eq!(left.unwrap(), "");
     let kinds = "deployment,service,serviceaccount,role,rolebinding,poddisruptionbudget";
@@ -208,6 +216,13 @@ fn assert_every_deployment(rendered: &str, components: &[&str]) {
             assert!(!is_used || given.contains(&json!(argument)), "{argument} is missing in {deployment}");
         }
     }
+    for deployment in &deployments {
+        let given = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let flags = given.iter().map(|argument| argument.as_str().unwrap().split('=').next().unwrap());
+        let flags: Vec<&str> = flags.collect();
+        let distinct: BTreeSet<&str> = flags.iter().copied().collect();
+        assert_eq!(flags.len(), distinct.len(), "the operator rejects duplicates: {deployment}");
+    }
     if components.contains(&"overlays/monitoring") && components.contains(&"overlays/secure-metrics") {
         let monitor = rendered.values().find(|object| object["kind"] == "ServiceMonitor").unwrap();
         assert_eq!(monitor["spec"]["endpoints"][0]["scheme"], "https");
@@ -270,7 +285,8 @@ async fn install_namespaced(cluster: &Cluster) {
     cluster.kubectl(&["delete", "--wait=false", "-k", kustomization.path()]).unwrap();
 }
 
-/// Lets the API server check the chart with its defaults and with the values of its directory `ci`.
+/// Lets the API server check the chart with its defaults and with the values of its directory `ci`, then installs it with
+/// its defaults, and deletes it as Helm does, which keeps the definitions.
 fn install_chart(cluster: &Cluster) {
     let values = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/declarest-operator/ci");
     let mut files: Vec<String> = fs::read_dir(values)
@@ -286,4 +302,10 @@ fn install_chart(cluster: &Cluster) {
         cluster.apply(&chart(&["--values", file]).unwrap(), &["--dry-run=server"]).unwrap();
     }
     cluster.apply(&chart(&[]).unwrap(), &[]).unwrap();
+    let installed = cluster.kubectl(&["get", "deployment", "-n", OPERATOR_NAMESPACE, "-o", "name"]).unwrap();
+    assert_eq!(installed, "deployment.apps/declarest-operator-controller-manager\n");
+    let deleted = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&deleted, chart(&["--set", "crds.install=false"]).unwrap()).unwrap();
+    cluster.kubectl(&["delete", DELETE, "-f", deleted.path().to_str().unwrap()]).unwrap();
+    assert_only_definitions(cluster);
 }
