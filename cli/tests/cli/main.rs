@@ -86,4 +86,5 @@ mod terminal;
 mod usage;
 mod validate;
 mod version;
+mod working_days;
 mod world;

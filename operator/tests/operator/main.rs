@@ -15,6 +15,7 @@ mod cancellation;
 mod chaos;
 mod clock;
 mod command_line;
+mod command_line_tree;
 mod confinement;
 mod contract_network;
 mod contract_rounds;
