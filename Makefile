@@ -292,6 +292,13 @@ cli-build: ## Build the command line for release and print its path
 	cargo build --profile cli -p declarest-cli
 	@echo "$(TARGET_DIR)/cli/declarest"
 
+# The development profile in the same target directory, so only the first build is long.
+.PHONY: cli-windows
+cli-windows: ## Build the command line for Windows (needs gcc-mingw-w64-x86-64)
+	rustup target list --installed | grep -qx x86_64-pc-windows-gnu || rustup target add x86_64-pc-windows-gnu
+	cargo build -p declarest-cli --target x86_64-pc-windows-gnu
+	@echo "$(TARGET_DIR)/x86_64-pc-windows-gnu/debug/declarest.exe"
+
 ##@ The operator
 
 .PHONY: operator-build
