@@ -12,6 +12,8 @@
 //! | `desired PATH` | the payload with defaults and the text of its sidecars |
 //! | `metadata PATH` | a document that is equivalent to all documents of the path |
 //! | `identity PATH` | alias and remote id |
+//! | `references PATH` | the references in the payload: place, path and pointer |
+//! | `dependencies PATH` | the paths that metadata states as written before the resource |
 //! | `request OPERATION PATH` | the request with the headers that metadata defines, and its body |
 //! | `error PATH` | the error of syncing the resource, or of opening the tree's bundle |
 //! | `differences PATH` | the differences of the observed payload |
@@ -124,6 +126,7 @@ impl Reader {
             }
             "error" => words(&self.refusal(&path()), text),
             "references" => texts(&self.references(&path()), text),
+            "dependencies" => texts(&self.dependencies(&path()), text),
             "differences" => texts(&self.differences(&path()), text),
             "transformed" => values(&self.transformed(&block.arguments[0], &path())),
             "compacted" => {
@@ -224,6 +227,11 @@ impl Reader {
         lines(found.iter().map(|(at, reference)| format!("{at} {} {}", reference.path, reference.pointer)))
     }
 
+    fn dependencies(&self, path: &LogicalPath) -> String {
+        let resource = self.desired(path).unwrap();
+        lines(resource.evaluation().unwrap().dependencies().unwrap().iter().map(ToString::to_string))
+    }
+
     fn differences(&self, path: &LogicalPath) -> String {
         let resource = self.desired(path).unwrap();
         let found = resource.evaluation().unwrap().compare(&self.observed).unwrap();
@@ -247,7 +255,8 @@ impl Reader {
     fn entries(&self, path: &LogicalPath) -> String {
         let rules = self.session().metadata.rules(path).unwrap();
         let entries = rules.entries(path, self.transformed("list", path)).unwrap().named;
-        lines(entries.iter().map(|entry| format!("{} {}", entry.path(path).unwrap(), entry.remote_id)))
+        let names = rules.path_names();
+        lines(entries.iter().map(|entry| format!("{} {}", entry.path(path, names).unwrap(), entry.remote_id)))
     }
 
     fn next(&self, path: &LogicalPath) -> String {

@@ -10,7 +10,7 @@ use declarest_core::language::template::{
 use declarest_core::metadata::document::{Document, Layers, OperationName};
 use declarest_core::metadata::transform::{Pipeline, Step};
 use declarest_core::metadata::{Metadata, Rules, Subject, check};
-use declarest_core::path::LogicalPath;
+use declarest_core::path::{LogicalPath, PathNames};
 use declarest_core::payload::{Descriptor, PayloadType, Value, decode};
 use declarest_core::repository::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
@@ -64,7 +64,8 @@ fn rendered(template: &Template, is_list: bool) -> Result<String, impl std::erro
     let collection = PATH.parent().expect("not the root");
     let descendants = Descendants::new(&collection.parent().expect("not the root"), &PATH, &collection);
     let path = if is_list { &collection } else { &*PATH };
-    let target = Target { path, collection: &collection, descendants: Some(&descendants) };
+    let target =
+        Target { path, collection: &collection, descendants: Some(&descendants), names: PathNames::Literal };
     let derived: DerivedFields = derive_fields(&target, &[]);
     template.render(&Scope {
         target,
@@ -116,8 +117,10 @@ fn list(rules: &Rules, answer: Value) {
     let _ = evaluation.render(OperationName::List);
     let Ok(answer) = evaluation.transform(OperationName::List, answer) else { return };
     for entry in rules.entries(&collection, answer).unwrap_or_default().named {
-        if let Ok(path) = entry.path(&collection) {
-            assert!(path.is_within(&collection), "{path:?}");
+        for names in [PathNames::Literal, PathNames::PercentEncoded] {
+            if let Ok(path) = entry.path(&collection, names) {
+                assert!(path.is_within(&collection), "{path:?}");
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Logical paths and what is written like them.
 
-use declarest_core::path::{LogicalPath, RawPath, Selector, check_segment};
+use declarest_core::path::{LogicalPath, PathNames, RawPath, Selector, url_path};
 use declarest_core::repository::sidecar_file;
 
 use super::utf8;
@@ -22,9 +22,13 @@ pub fn path(data: &[u8]) {
     if let Ok(path) = shops.join(text) {
         assert!(path.is_within(&shops), "{path:?}");
     }
-    if let Ok(child) = check_segment(text).and_then(|segment| shops.child(segment)) {
-        assert_eq!(child.parent(), Some(shops), "{child:?}");
+    for names in [PathNames::Literal, PathNames::PercentEncoded] {
+        let Ok(name) = names.check(text) else { continue };
+        assert_eq!(names.decode(&names.encode(name)), name);
+        let Ok(child) = shops.child(&names.encode(name)) else { continue };
+        assert_eq!(child.parent().as_ref(), Some(&shops), "{child:?}");
     }
+    assert_eq!(url_path(&url_path(text)), url_path(text));
     if let Ok(file) = sidecar_file(text) {
         assert!(file.split('/').all(|segment| !matches!(segment, "" | "." | ".." | "_")), "{file:?}");
     }

@@ -11,7 +11,7 @@ use super::transform::{Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
 use crate::language::jq::{Context, ResourceReader};
 use crate::language::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathNames, url_path};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
 /// The data of a resource that its operations are rendered from.
@@ -33,8 +33,10 @@ pub struct Subject<'a> {
 pub struct Rendered {
     /// The HTTP method.
     pub method: Method,
-    /// The path below the server's base URL, unencoded.
+    /// The path below the server's base URL: unencoded, or as it is sent if `encoded`.
     pub path: String,
+    /// Whether the path is percent-encoded.
+    pub encoded: bool,
     /// Query parameters, sorted by name, unencoded.
     pub query: Vec<(String, String)>,
     /// Headers other than `Accept` and `Content-Type`.
@@ -111,7 +113,7 @@ impl<'a> Evaluation<'a> {
     /// Returns the evaluation for a collection that is `declared` in the repository. The path of the subject may have
     /// ids of parents.
     pub fn declared_in(mut self, declared: &LogicalPath) -> Result<Self, MetadataError> {
-        self.derived.set_aliases(declared);
+        self.derived.set_aliases(declared, self.rules.path_names());
         self.remote_collection = self.render_collection()?;
         Ok(self)
     }
@@ -142,6 +144,7 @@ impl<'a> Evaluation<'a> {
         let mut rendered = Rendered {
             method: self.method(operation, compiled, item)?,
             path,
+            encoded: self.rules.path_names() == PathNames::PercentEncoded,
             query,
             headers: Vec::new(),
             accept: String::new(),
@@ -310,6 +313,7 @@ impl<'a> Evaluation<'a> {
             path: self.subject.path,
             collection: &self.collection,
             descendants: self.descendants.as_ref(),
+            names: self.rules.path_names(),
         }
     }
 
@@ -342,7 +346,7 @@ impl<'a> Evaluation<'a> {
 
     fn render_collection(&self) -> Result<String, MetadataError> {
         let Some(template) = &self.rules.remote_collection else {
-            return Ok(self.collection.as_str().to_owned());
+            return Ok(self.written(self.collection.as_str().to_owned()));
         };
         let rendered = template.render(&self.scope(None)).map_err(|source| MetadataError::Render {
             path: self.subject.path.clone(),
@@ -350,6 +354,7 @@ impl<'a> Evaluation<'a> {
             source: Box::new(source),
         })?;
         absolute(&[&rendered])
+            .map(|path| self.written(path))
             .map_err(|reason| self.unusable(REMOTE_COLLECTION.to_owned(), &rendered, reason))
     }
 
@@ -360,6 +365,15 @@ impl<'a> Evaluation<'a> {
             None => Err("is empty"),
             Some('.') => absolute(&[&self.remote_collection, rendered]),
             Some(_) => absolute(&[rendered]),
+        }
+        .map(|path| self.written(path))
+    }
+
+    /// Returns a path in the form of [`Rendered::path`].
+    fn written(&self, path: String) -> String {
+        match self.rules.path_names() {
+            PathNames::Literal => path,
+            PathNames::PercentEncoded => url_path(&path),
         }
     }
 

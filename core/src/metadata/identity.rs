@@ -3,7 +3,7 @@
 //! [`IdentityRules`] hold the two [`IdentityTemplate`]s of a resource and evaluate them.
 
 use crate::language::template::{IdentityError, IdentityTemplate};
-use crate::path::{LogicalPath, check_segment};
+use crate::path::{LogicalPath, PathNames};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
@@ -27,6 +27,7 @@ pub struct IdentityRules {
     alias: IdentityTemplate,
     explicit_id: bool,
     explicit_alias: bool,
+    path_names: PathNames,
 }
 
 impl IdentityRules {
@@ -35,7 +36,18 @@ impl IdentityRules {
         let (explicit_id, explicit_alias) = (id.is_some(), alias.is_some());
         let default = || IdentityTemplate::of_pointer(default_pointer());
         let (id, alias) = (id.unwrap_or_else(default), alias.unwrap_or_else(default));
-        Self { id, alias, explicit_id, explicit_alias }
+        Self { id, alias, explicit_id, explicit_alias, path_names: PathNames::default() }
+    }
+
+    /// Returns the rules for paths whose segments name resources in another way.
+    #[must_use]
+    pub fn with_path_names(self, path_names: PathNames) -> Self {
+        Self { path_names, ..self }
+    }
+
+    /// How the segments of a path name resources.
+    pub fn path_names(&self) -> PathNames {
+        self.path_names
     }
 
     /// The template of the remote id.
@@ -68,9 +80,10 @@ impl IdentityRules {
     ///
     /// The default of both is the last segment of the path (`/` for the root). It applies if the template is a single
     /// pointer without a scalar value, or with a blank one; an error of any other template is returned. A rendered name
-    /// must be one path segment.
+    /// must be one path segment; see [`PathNames::check`].
     pub fn identify(&self, path: &LogicalPath, payload: &Value) -> Result<Identity, IdentityError> {
-        Ok(Identity { alias: name(&self.alias, path, payload)?, remote_id: name(&self.id, path, payload)? })
+        let name = |template| name(template, self.path_names, path, payload);
+        Ok(Identity { alias: name(&self.alias)?, remote_id: name(&self.id)? })
     }
 
     /// Returns a substitute for the payload if only the path is known: the fields `derived` from path templates, and
@@ -81,7 +94,7 @@ impl IdentityRules {
         if !path.is_root() {
             for pointer in [&self.alias, &self.id].into_iter().filter_map(IdentityTemplate::simple) {
                 if pointer.get(&seed).is_none() {
-                    seed = pointer.put(seed, Value::from(path.name()));
+                    seed = pointer.put(seed, Value::from(&*self.path_names.decode(path.name())));
                 }
             }
         }
@@ -113,15 +126,20 @@ fn default_pointer() -> Pointer {
     Pointer::from_token("id")
 }
 
-fn name(template: &IdentityTemplate, path: &LogicalPath, payload: &Value) -> Result<String, IdentityError> {
+fn name(
+    template: &IdentityTemplate,
+    names: PathNames,
+    path: &LogicalPath,
+    payload: &Value,
+) -> Result<String, IdentityError> {
     let rendered = match template.evaluate(payload) {
         Ok(name) => name,
         Err(_) if template.simple().is_some() => {
-            return Ok(if path.is_root() { "/" } else { path.name() }.to_owned());
+            return Ok(if path.is_root() { "/".into() } else { names.decode(path.name()) }.into_owned());
         }
         Err(error) => return Err(error),
     };
-    match check_segment(&rendered) {
+    match names.check(&rendered) {
         Ok(segment) => Ok(segment.to_owned()),
         Err(source) => Err(IdentityError::NotASegment { template: template.source().to_owned(), source }),
     }

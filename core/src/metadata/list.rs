@@ -6,7 +6,7 @@ use super::MetadataError;
 use super::identity::{IdentityRules, WELL_KNOWN};
 use super::page_members::describes_pages;
 use crate::language::template::IdentityTemplate;
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathNames};
 use crate::payload::{Object, Value};
 
 /// Members of an object that commonly hold the entries of a list.
@@ -103,9 +103,16 @@ impl Entry {
         }
     }
 
-    /// Returns the logical path of the entry in `collection`; slashes in its alias add levels.
-    pub fn path(&self, collection: &LogicalPath) -> Result<LogicalPath, MetadataError> {
-        collection.join(&self.alias).map_err(|source| MetadataError::EntryPath {
+    /// Returns the logical path of the entry in `collection`, whose segments name resources as `names`. Slashes in a
+    /// literal alias add levels.
+    pub fn path(&self, collection: &LogicalPath, names: PathNames) -> Result<LogicalPath, MetadataError> {
+        let path = match names {
+            PathNames::Literal => collection.join(&self.alias),
+            PathNames::PercentEncoded => {
+                names.check(&self.alias).and_then(|name| collection.child(&names.encode(name)))
+            }
+        };
+        path.map_err(|source| MetadataError::EntryPath {
             collection: collection.clone(),
             alias: self.alias.clone(),
             source,

@@ -20,7 +20,7 @@ use crate::language::template::{
     DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
     derive_fields, path_patterns,
 };
-use crate::path::{LogicalPath, check_segment};
+use crate::path::{LogicalPath, PathNames};
 use crate::payload::{Descriptor, PayloadType, Value};
 
 /// The compiled rules for all paths that the same metadata documents govern. An
@@ -119,7 +119,8 @@ impl Rules {
             MetadataError::Document { file: documents.join(", "), source: Arc::new(source) }
         })?;
         // Each document was checked when it was read.
-        let depends_on = resolved.depends_on.iter().filter_map(|text| Template::parse(text, Kind::Path).ok());
+        let depends_on =
+            resolved.depends_on.iter().filter_map(|text| Template::parse(text, Kind::ResourcePath).ok());
         let depends_on = depends_on.collect();
         let absent = resolved.operation(OperationName::Get).absent.as_ref();
         let absent = absent.and_then(|absent| Condition::compile(absent.jq.as_deref()?).ok());
@@ -166,6 +167,7 @@ impl Rules {
             identity("resource.id", &resolved.id)?,
             identity("resource.alias", &resolved.alias)?,
         );
+        let identity = identity.with_path_names(resolved.path_names.unwrap_or_default());
         let collection = resolved.remote_collection_path.as_deref();
         let collection = collection.map(|text| Template::parse(text, Kind::RemoteCollectionPath)).transpose();
         let collection = collection.map_err(|error| template(REMOTE_COLLECTION, &error))?;
@@ -199,6 +201,11 @@ impl Rules {
     /// The identity rules.
     pub fn identity(&self) -> &IdentityRules {
         &self.identity
+    }
+
+    /// How the segments of a path name resources.
+    pub fn path_names(&self) -> PathNames {
+        self.identity.path_names()
     }
 
     /// Returns alias and remote id of the resource at `path` with the desired `payload`.
@@ -238,7 +245,7 @@ impl Rules {
     pub fn observed_id(&self, payload: &Value) -> Option<String> {
         self.resolved.id.as_ref()?;
         let id = self.identity.id().evaluate(payload).ok()?;
-        check_segment(&id).ok().map(str::to_owned)
+        self.path_names().check(&id).ok().map(str::to_owned)
     }
 
     /// Returns the attributes that `operation` requires and `payload` lacks, without duplicates: those that metadata
@@ -390,7 +397,8 @@ impl Rules {
     }
 
     pub(super) fn derived(&self, path: &LogicalPath, collection: &LogicalPath) -> DerivedFields {
-        derive_fields(&Target { path, collection, descendants: None }, &self.patterns)
+        let target = Target { path, collection, descendants: None, names: self.path_names() };
+        derive_fields(&target, &self.patterns)
     }
 }
 

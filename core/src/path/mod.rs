@@ -1,11 +1,13 @@
 //! Logical paths: the validated address of a resource or collection.
 
+mod names;
 mod selector;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Categorized, Category};
+pub use names::{PathNames, url_path, url_segment};
 pub use selector::Selector;
 
 /// The reason why a text is not a logical path.
@@ -91,7 +93,7 @@ impl LogicalPath {
     }
 
     /// Returns the path of a child. The name of a directory is used unchanged as the segment, so unlike in
-    /// [`check_segment`] its outer white space counts.
+    /// [`PathNames::check`] its outer white space counts.
     pub fn child(&self, segment: &str) -> Result<Self, PathError> {
         if !is_single_segment(segment) {
             return Err(PathError::NotASegment(segment.to_owned()));
@@ -204,15 +206,6 @@ impl RawPath {
     pub fn as_str(&self) -> &str {
         &self.text
     }
-}
-
-/// Checks that a rendered alias or remote id is a single plain segment, and returns it trimmed.
-pub fn check_segment(text: &str) -> Result<&str, PathError> {
-    let segment = text.trim();
-    if !is_single_segment(segment) {
-        return Err(PathError::NotASegment(text.to_owned()));
-    }
-    Ok(segment)
 }
 
 fn is_single_segment(text: &str) -> bool {

@@ -77,7 +77,7 @@ fn children_and_joins() {
 #[case("a/b", false)]
 #[case("a\\b", false)]
 fn single_segment(#[case] text: &str, #[case] ok: bool) {
-    assert_eq!(check_segment(text).is_ok(), ok);
+    assert_eq!(PathNames::Literal.check(text).is_ok(), ok);
 }
 
 #[rstest]

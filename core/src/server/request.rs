@@ -1,6 +1,6 @@
 //! Addresses: the base URL of a server and the requests below it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,13 +25,15 @@ pub struct BaseUrl {
     query: Option<String>,
 }
 
-/// One request to a managed server. Its path is unencoded text; sending encodes it once.
+/// One request to a managed server. Its path is unencoded text, which sending encodes once, unless it is `encoded`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The HTTP method.
     pub method: Method,
-    /// The path below the base URL, unencoded: `/users/J D`.
+    /// The path below the base URL: `/users/J D`.
     pub path: String,
+    /// Whether the path is percent-encoded, and sent as it is.
+    pub encoded: bool,
     /// Query parameters; they replace those of the base URL with the same name.
     pub query: Vec<(String, String)>,
     /// Headers of the operation. They override the server's default headers, but not its credentials.
@@ -72,6 +74,7 @@ impl Request {
         Self {
             method,
             path: path.into(),
+            encoded: false,
             query: Vec::new(),
             headers: Vec::new(),
             accept: None,
@@ -175,11 +178,17 @@ impl BaseUrl {
         if path.contains("://") {
             return Err(request.refused("the path must be relative to the base URL, without a scheme"));
         }
-        if segments_of(path).any(|segment| matches!(segment, "." | "..")) {
+        // A URL has no percent-encoded dot segments: they are resolved like others (RFC 3986 section 6.2.2.2).
+        let name = |segment| if request.encoded { percent_decoded(segment) } else { String::from(segment) };
+        if segments_of(path).any(|segment| matches!(&*name(segment), "." | "..")) {
             return Err(request.refused("the path must not contain \".\" or \"..\" segments"));
         }
         let mut url = self.root.clone();
-        append(&mut url, segments_of(path));
+        if request.encoded {
+            append_encoded(&mut url, segments_of(path));
+        } else {
+            append(&mut url, segments_of(path));
+        }
         if request.query.is_empty() {
             url.set_query(self.query.as_deref());
         } else {
@@ -283,10 +292,15 @@ const RESERVED: AsciiSet =
 /// Appends unencoded segments to the path of `url`. `path_segments_mut` would drop line breaks and tabs instead of
 /// encoding them, and so address another resource.
 fn append<'s>(url: &mut Url, segments: impl Iterator<Item = &'s str>) {
+    append_encoded(url, segments.map(|segment| utf8_percent_encode(segment, &RESERVED)));
+}
+
+/// Appends percent-encoded segments to the path of `url`.
+fn append_encoded(url: &mut Url, segments: impl Iterator<Item = impl fmt::Display>) {
     let mut path = url.path().trim_end_matches('/').to_owned();
     for segment in segments {
-        path.push('/');
-        path.extend(utf8_percent_encode(segment, &RESERVED));
+        // Writing to a text cannot fail.
+        let _ = write!(path, "/{segment}");
     }
     url.set_path(&path);
 }
@@ -341,6 +355,18 @@ mod tests {
         let mut request = Request::new(Method::GET, path);
         request.query = query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         assert_eq!(BaseUrl::parse(base).unwrap().target(&request).unwrap().as_str(), expected);
+    }
+
+    #[rstest]
+    #[case("/queues/%2F/q%231", Some("https://h.test/api/queues/%2F/q%231"))]
+    #[case("//a//%252F/", Some("https://h.test/api/a/%252F"))]
+    #[case("/a/%2e%2E/b", None)]
+    #[case("/a/.%2E", None)]
+    #[case("/a/%2E%2E%2Fb", Some("https://h.test/api/a/%2E%2E%2Fb"))]
+    fn encoded_paths_are_sent_as_they_are(#[case] path: &str, #[case] expected: Option<&str>) {
+        let request = Request { encoded: true, ..Request::new(Method::GET, path) };
+        let target = BaseUrl::parse("https://h.test/api").unwrap().target(&request);
+        assert_eq!(target.as_ref().map(Url::as_str).ok(), expected);
     }
 
     #[rstest]

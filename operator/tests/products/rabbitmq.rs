@@ -53,7 +53,8 @@ async fn start() -> Product {
         login: Login::Basic { user: "guest", password: "guest" },
         concurrency: None,
         secrets: &[("users/till:/password", "correct horse")],
-        singletons: 0,
+        // The virtual host /.
+        singletons: 1,
         further: Vec::new(),
         _processes: vec![Box::new(server), Box::new(epmd)],
     }
@@ -84,6 +85,18 @@ async fn users_and_virtual_hosts_are_kept(#[case] by: By) {
     assert_eq!(product.get("/policies/shop/limits").await["pattern"], "^new-");
     product.get("/exchanges/shop/orders").await;
 
+    // The same in the virtual host `/`, with names with slashes.
+    product.change(Method::DELETE, "/queues/%2F/orders%2Fnew", Value::Null).await;
+    product.change(Method::DELETE, "/permissions/%2F/till", Value::Null).await;
+    let policy = json!({"pattern": ".*", "definition": {"max-length": 1}});
+    product.change(Method::PUT, "/policies/%2F/limits", policy).await;
+    scene.repairs(3, 1).await;
+    assert_eq!(product.get("/permissions/%2F/till").await["read"], "^orders/");
+    assert_eq!(product.get("/policies/%2F/limits").await["pattern"], "^orders/");
+    assert_eq!(product.get("/queues/%2F/orders%2Fnew").await["name"], "orders/new");
+    let binding = "/bindings/%2F/e/orders/q/orders%2Fnew/order.%252F.%2523";
+    assert_eq!(product.get(binding).await["routing_key"], "order./.#");
+
     let vhost = "{name: shop, description: The shop, tags: [staging]}";
     scene.git.write("vhosts/shop/resource.yaml", vhost);
     assert_eq!(scene.push().await.updated, 1);
@@ -98,6 +111,10 @@ async fn users_and_virtual_hosts_are_kept(#[case] by: By) {
 
     scene.rotates("users/till:/password", "battery staple", || logs_in(product, "battery staple")).await;
     assert!(!logs_in(product, "correct horse").await);
+
+    scene.git.remove("vhosts/%2F/queues").remove("vhosts/%2F/bindings");
+    assert_eq!(scene.push().await.pruned, 2);
+    product.lacks("/queues/%2F/orders%2Fnew").await;
 
     // A queue with another name is another queue.
     scene.git.remove("vhosts/shop/queues/invoices");
@@ -116,17 +133,11 @@ async fn users_and_virtual_hosts_are_kept(#[case] by: By) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_applies_and_saves_virtual_hosts() {
     let product = start().await;
-    let below = |name: &str| format!("/vhosts/shop/{name}/");
-    let (queues, exchanges, policies) = (below("queues"), below("exchanges"), below("policies"));
-    let collections = [
-        "/users/",
-        "/vhosts/shop",
-        &below("permissions"),
-        &queues,
-        &exchanges,
-        &policies,
-        &below("bindings"),
-    ];
+    let below = |vhost: &str, name: &str| format!("/vhosts/{vhost}/{name}/");
+    let kinds = ["permissions", "queues", "exchanges", "policies", "bindings"];
+    let mut collections = vec!["/users/".to_owned(), "/vhosts/".to_owned()];
+    collections.extend(["shop", "%2F"].iter().flat_map(|vhost| kinds.map(|name| below(vhost, name))));
+    let collections: Vec<&str> = collections.iter().map(String::as_str).collect();
     command_line::applies_saves_and_deletes(&product, &collections, &["/vhosts/shop", "/users/till"]).await;
     product.lacks("/vhosts/shop").await;
 }

@@ -174,7 +174,7 @@ fn named_as_its_path(workspace: &Workspace<'_>, path: &LogicalPath, payload: &Va
     let identity = rules.identity();
     let named = identity.alias().evaluate(payload).or_else(|_| identity.id().evaluate(payload));
     match named {
-        Ok(name) if name != path.name() => Err(Failure::invalid(format!(
+        Ok(name) if name != rules.path_names().decode(path.name()) => Err(Failure::invalid(format!(
             "the payload is named \"{name}\", which does not match path segment \"{}\" of {path}; change it with \
              --override-attributes",
             path.name()

@@ -242,7 +242,7 @@ impl Call<'_> {
         let scope = payload.map_or(&seed, |payload| &payload.value);
         let named = rules.identify(path, scope).or_else(|_| rules.identify(path, &seed));
         let identity = named.unwrap_or_else(|_| {
-            let name = path.name().to_owned();
+            let name = rules.path_names().decode(path.name()).into_owned();
             Identity { alias: name.clone(), remote_id: name }
         });
         let descriptor = payload.map(|payload| &payload.descriptor);

@@ -175,13 +175,14 @@ fn address(session: &Session, path: &LogicalPath, input: &Payload) -> Result<Log
     let identity = rules.identity();
     let named = identity.alias().evaluate(&complete).or_else(|_| identity.id().evaluate(&complete));
     let Ok(name) = named else { return Ok(path.clone()) };
-    if path.name() == name {
+    let names = rules.path_names();
+    if names.decode(path.name()) == name {
         return Ok(path.clone());
     }
     if session.metadata.has_wildcard_child(path)?
         && repository::resource_file(session.tree.as_ref(), path)?.is_none()
     {
-        return Ok(path.child(&name)?);
+        return Ok(path.child(&names.encode(&name))?);
     }
     Err(Failure::invalid(format!(
         "the payload is named \"{name}\", which does not match path segment \"{}\" of {path}; change one of them",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::pattern::PathPattern;
 use super::target::{Descendants, Target};
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathNames};
 use crate::payload::{Object, Value};
 
 /// Fields that are derived from a path. They are part of the scope, but not of a body.
@@ -42,9 +42,9 @@ impl DerivedFields {
     }
 
     /// Sets the aliases to the segments of `collection`, which is the path in the repository. The path on the server
-    /// may have ids instead.
-    pub fn set_aliases(&mut self, collection: &LogicalPath) {
-        let aliases = plural(collection).into_iter().map(|(key, name)| (key, Value::from(name)));
+    /// may have ids instead. `names` is how its segments name resources.
+    pub fn set_aliases(&mut self, collection: &LogicalPath, names: PathNames) {
+        let aliases = plural(collection, names).into_iter().map(|(key, name)| (key, Value::from(name)));
         self.aliases = Value::Object(aliases.collect());
     }
 
@@ -60,22 +60,23 @@ pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFi
     let mut fields = DerivedFields::default();
     for bound in patterns.iter().filter_map(|pattern| pattern.bind(target.path, target.collection)) {
         for (key, value) in bound {
-            fields.from_patterns.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+            let name = || target.names.decode(value).into_owned();
+            fields.from_patterns.entry(key.to_owned()).or_insert_with(name);
         }
     }
-    fields.plural = plural(target.descendants.map_or(target.collection, Descendants::root));
-    fields.set_aliases(target.collection);
+    fields.plural = plural(target.descendants.map_or(target.collection, Descendants::root), target.names);
+    fields.set_aliases(target.collection, target.names);
     fields
 }
 
 /// Returns the segments after plural names, by the singular. For each name, the first value applies.
-fn plural(collection: &LogicalPath) -> BTreeMap<String, String> {
+fn plural(collection: &LogicalPath, names: PathNames) -> BTreeMap<String, String> {
     let (segments, mut fields) = (collection.segments().collect::<Vec<_>>(), BTreeMap::new());
     for pair in segments.windows(2) {
         if let [name, value] = pair
             && let Some(key) = singular(name)
         {
-            fields.entry(key).or_insert_with(|| (*value).to_owned());
+            fields.entry(key).or_insert_with(|| names.decode(value).into_owned());
         }
     }
     fields

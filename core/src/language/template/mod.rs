@@ -33,14 +33,14 @@
 //!
 //! ```
 //! use declarest_core::language::template::{DerivedFields, Kind, Scope, Target, Template};
-//! use declarest_core::path::LogicalPath;
+//! use declarest_core::path::{LogicalPath, PathNames};
 //! use declarest_core::payload::{PayloadType, decode};
 //!
 //! let template = Template::parse("/v2/{{/shop}}/tills{{if .size}}/{{.size}}{{end}}", Kind::Path)?;
 //! let payload = decode(PayloadType::Yaml, b"shop: rio\nsize: 3\n")?;
 //! let (path, collection) = (LogicalPath::parse("/tills/t1")?, LogicalPath::parse("/tills")?);
 //! let scope = Scope {
-//!     target: Target { path: &path, collection: &collection, descendants: None },
+//!     target: Target { path: &path, collection: &collection, descendants: None, names: PathNames::Literal },
 //!     payload: Some(&payload),
 //!     descriptor: None,
 //!     remote_collection: None,
@@ -97,11 +97,14 @@ const MAX_WORK: usize = 1 << 21;
 /// The use of a template, which determines the checks of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The path of an operation, unencoded. A value must not be empty, consist of slashes, or make a `.` or `..`
+    /// The path of an operation: unencoded, or percent-encoded if the names in paths are. Then each value is one
+    /// segment, or a part of one. A value must not be empty, consist of slashes, or make a `.` or `..`
     /// segment. Only `descendantPath` and `descendantCollectionPath` may be empty.
     Path,
     /// `remoteCollectionPath`, with the rules of [`Kind::Path`].
     RemoteCollectionPath,
+    /// The path of a resource in the repository, with the rules of [`Kind::Path`].
+    ResourcePath,
     /// The method of an operation; values are not changed.
     Method,
     /// The value of a query parameter; values are not changed here, but encoded when they are sent.

@@ -19,7 +19,7 @@ pub(super) fn render(template: &Template, scope: &Scope<'_>) -> Result<String, T
         scope,
         dot: Operand::Root,
         variables: vec![Operand::Missing; template.parsed.slots],
-        sink: Sink::new(template.kind),
+        sink: Sink::new(template.kind, scope.target.names),
         work: 0,
     };
     evaluator.nodes(&template.parsed.nodes)?;

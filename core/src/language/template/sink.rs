@@ -1,15 +1,18 @@
 //! Collects rendered text. It limits the length, and rejects values that would change the meaning of the text around.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::error::Fault;
 use super::escape;
 use super::jq::JqLexer;
 use super::{Kind, MAX_OUTPUT};
+use crate::path::{PathNames, url_segment};
 
 /// The rendered text.
 pub(super) struct Sink {
     kind: Kind,
+    names: PathNames,
     text: String,
     /// The parts of a path that are values, and the action of each.
     values: Vec<(Range<usize>, Range<usize>)>,
@@ -28,8 +31,8 @@ pub(super) enum Latitude {
 }
 
 impl Sink {
-    pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, text: String::new(), values: Vec::new(), jq: JqLexer::default() }
+    pub(super) fn new(kind: Kind, names: PathNames) -> Self {
+        Self { kind, names, text: String::new(), values: Vec::new(), jq: JqLexer::default() }
     }
 
     /// Adds text of the template.
@@ -48,10 +51,11 @@ impl Sink {
         latitude: Latitude,
     ) -> Result<(), Fault> {
         match self.kind {
-            Kind::Path | Kind::RemoteCollectionPath => {
-                check_path_value(value, latitude)?;
+            Kind::Path | Kind::RemoteCollectionPath | Kind::ResourcePath => {
+                let value = self.segment(value, latitude);
+                check_path_value(&value, latitude)?;
                 let start = self.text.len();
-                self.append(value)?;
+                self.append(&value)?;
                 self.values.push((start..self.text.len(), action.clone()));
                 Ok(())
             }
@@ -67,6 +71,16 @@ impl Sink {
                 self.append(value)
             }
             Kind::Header | Kind::Method | Kind::Query => self.append(value),
+        }
+    }
+
+    /// Returns a value as it is written in a path. If names are percent-encoded, a value is one segment, unless it is a
+    /// path itself.
+    fn segment<'v>(&self, value: &'v str, latitude: Latitude) -> Cow<'v, str> {
+        match (self.names, latitude, self.kind) {
+            (PathNames::Literal, ..) | (_, Latitude::Path | Latitude::Empty, _) => Cow::Borrowed(value),
+            (names, _, Kind::ResourcePath) => names.encode(value),
+            _ => url_segment(value),
         }
     }
 

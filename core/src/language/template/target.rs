@@ -1,6 +1,6 @@
 //! The resource or collection that a template is rendered for.
 
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathNames};
 
 /// The resource or collection that an operation applies to.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,8 @@ pub struct Target<'a> {
     pub collection: &'a LogicalPath,
     /// The position below the root of descendants, if a document with `descendants: true` applies.
     pub descendants: Option<&'a Descendants>,
+    /// How the segments of the paths name resources.
+    pub names: PathNames,
 }
 
 /// The position of a target below a collection whose document has `descendants: true`.

@@ -8,6 +8,7 @@ use super::{
     IncludeError, OnRemove, OperationMode, OperationName, OperationSection, Pagination, ReadFrom,
     ResourceSection, SchemaRef, Step, ValidateSection, merge,
 };
+use crate::path::PathNames;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
@@ -27,6 +28,8 @@ pub struct Resolved {
     pub alias: Option<String>,
     /// The template of the collection's path on the server.
     pub remote_collection_path: Option<String>,
+    /// How the segments of the path name resources.
+    pub path_names: Option<PathNames>,
     /// The format of payloads.
     pub format: Option<Format>,
     /// The attributes that a payload must have.
@@ -164,6 +167,7 @@ impl Resolved {
         replace_text(&mut self.id, layer.id.as_ref());
         replace_text(&mut self.alias, layer.alias.as_ref());
         replace_text(&mut self.remote_collection_path, layer.remote_collection_path.as_ref());
+        self.path_names = layer.path_names.or(self.path_names);
         self.format = layer.format.or(self.format);
         replace(&mut self.required_attributes, layer.required_attributes.as_ref());
         self.singleton = layer.singleton.unwrap_or(self.singleton);

@@ -18,6 +18,7 @@ use super::{
     AbsentSection, ArrayRule, DefaultsSection, ExternalizedAttribute, Headers, OnRemove, OperationMode,
     Pagination, ReadFrom,
 };
+use crate::path::PathNames;
 use crate::payload::fields::{members, one_or_many, unless_blank, value};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Class, PayloadType, Value};
@@ -61,6 +62,9 @@ pub struct ResourceSection {
     pub alias: Option<String>,
     /// Template of the path of the collection on the server.
     pub remote_collection_path: Option<String>,
+    /// How the directories of resources name them: literal (default), or percentEncoded, so that names may have
+    /// slashes. Then each value in a path of the server is one segment.
+    pub path_names: Option<PathNames>,
     /// The format of payloads.
     #[serde(deserialize_with = "unless_blank")]
     #[schemars(schema_with = "formats")]

@@ -41,6 +41,7 @@ impl Resolved {
             id: self.id.clone(),
             alias: self.alias.clone(),
             remote_collection_path: self.remote_collection_path.clone(),
+            path_names: self.path_names,
             format: self.format,
             required_attributes: present(&self.required_attributes),
             secret: self.secret.then_some(true),

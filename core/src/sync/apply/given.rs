@@ -7,7 +7,7 @@ use crate::path::LogicalPath;
 use crate::server::Response;
 use crate::sync::model::Call;
 
-/// The ids of created resources and of their parents, if they differ from the names in the paths.
+/// The ids of created resources and of their parents, as segments of paths, if they differ from those of the paths.
 #[derive(Default)]
 pub struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
 
@@ -27,7 +27,11 @@ impl GivenIds {
 
     /// Stores `id` as the id of the resource at `path`, and the ids of its parents in `call`.
     pub fn note(&self, path: &LogicalPath, call: &Call, id: Option<String>) {
-        let Some(id) = id.filter(|id| !id.is_empty() && id != path.name()) else { return };
+        let Some(rules) = &call.names else { return };
+        let names = rules.path_names();
+        let is_new = |id: &String| !id.is_empty() && *id != names.decode(path.name());
+        let Some(id) = id.filter(is_new) else { return };
+        let id = names.encode(&id).into_owned();
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         given.insert(path.clone(), id);
         let parents = path.ancestors().zip(call.at.iter().flat_map(LogicalPath::ancestors));

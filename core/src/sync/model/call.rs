@@ -32,7 +32,7 @@ pub(crate) struct Call {
     /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
     pub on_missing: Option<Box<Request>>,
     /// The version that the request requires, if it was taken from a read.
-    pub guarded: Option<HeaderValue>,
+    pub guarded: Option<Box<HeaderValue>>,
     /// The resource of a guarded request, if it is no longer declared.
     pub declared: Option<Box<Resource>>,
 }
@@ -112,12 +112,14 @@ impl Call {
             _ => {
                 let elsewhere = observed_scope(at, observed).render(operation).ok();
                 let elsewhere = elsewhere.filter(|elsewhere| elsewhere.path != self.request.path);
-                self.on_missing = elsewhere.map(|Rendered { method, path, query, headers, .. }| {
-                    Box::new(Request { method, path, query, headers, ..self.request.clone() })
-                });
+                self.on_missing =
+                    elsewhere.map(|Rendered { method, path, encoded, query, headers, .. }| {
+                        Box::new(Request { method, path, encoded, query, headers, ..self.request.clone() })
+                    });
             }
         }
-        self.guarded = observed.version.as_ref().and_then(|version| version.guard(&mut self.request));
+        self.guarded =
+            observed.version.as_ref().and_then(|version| version.guard(&mut self.request)).map(Box::new);
         self
     }
 

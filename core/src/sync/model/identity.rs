@@ -13,7 +13,7 @@ use crate::metadata::{Entry, Identity, Listing};
 pub struct Wanted<'r> {
     /// The id that the payload states.
     pub id: Option<&'r str>,
-    /// The last segment of the path.
+    /// The name in the last segment of the path.
     pub name: &'r str,
     /// The alias, if metadata states `resource.alias`.
     pub alias: Option<&'r str>,
@@ -51,7 +51,7 @@ impl<'r> Wanted<'r> {
         let same_template = rules.id().source() == rules.alias().source();
         Self {
             id,
-            name: resource.path.name(),
+            name: resource.name(),
             alias: rules.explicit_alias().then_some(alias.as_str()),
             states_alias: rules.explicit_alias() && states(rules.alias().evaluate(&resource.payload).is_ok()),
             one_name: same_template || !rules.explicit_alias() || id == Some(alias.as_str()),

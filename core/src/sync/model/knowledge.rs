@@ -229,10 +229,16 @@ pub struct Answers {
 }
 
 /// The parts of a request that distinguish reads of one server.
-type Key = (String, Vec<(String, String)>, Option<String>, Option<Box<Url>>);
+type Key = (String, bool, Vec<(String, String)>, Option<String>, Option<Box<Url>>);
 
 fn key(request: &Request) -> Key {
-    (request.path.clone(), request.query.clone(), request.accept.clone(), request.link.clone())
+    (
+        request.path.clone(),
+        request.encoded,
+        request.query.clone(),
+        request.accept.clone(),
+        request.link.clone(),
+    )
 }
 
 impl Answers {

@@ -29,6 +29,8 @@ pub struct Resource {
     pub rules: Arc<Rules>,
     /// Its names.
     pub identity: Identity,
+    /// The name in the last segment of the path, if the segment is percent-encoded.
+    pub decoded_name: Option<Arc<str>>,
     /// The desired payload, or members taken from the path if only the path is known.
     pub payload: Arc<Value>,
     /// The format of the file, if it is known.
@@ -112,9 +114,30 @@ impl Resource {
     /// Returns the resource at `path` with this payload, and names by its rules.
     pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
         let identity = rules.identify(&path, &payload)?;
+        let decoded_name = match rules.path_names().decode(path.name()) {
+            name if name == path.name() => None,
+            name => Some(Arc::from(name)),
+        };
         let (payload, secrets) = (Arc::new(payload), Arc::default());
         let (declared, descriptor, seeded, held, reading) = (None, None, false, Share::default(), None);
-        Ok(Self { path, declared, rules, identity, payload, descriptor, secrets, seeded, held, reading })
+        Ok(Self {
+            path,
+            declared,
+            rules,
+            identity,
+            decoded_name,
+            payload,
+            descriptor,
+            secrets,
+            seeded,
+            held,
+            reading,
+        })
+    }
+
+    /// The name in the last segment of the path.
+    pub fn name(&self) -> &str {
+        self.decoded_name.as_deref().unwrap_or_else(|| self.path.name())
     }
 
     /// Returns its rules, applied to it.
@@ -172,9 +195,9 @@ pub(crate) fn request(
     let body = evaluation.body(operation, &rendered, payload)?;
     let body = body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) });
     let confidential = confidential(evaluation.rules().resolved(), &[]);
-    let Rendered { method, path, query, headers, accept, .. } = rendered;
+    let Rendered { method, path, encoded, query, headers, accept, .. } = rendered;
     let accept = Some(accept);
-    Ok(Request { method, path, query, headers, accept, body, confidential, ..Request::default() })
+    Ok(Request { method, path, encoded, query, headers, accept, body, confidential, ..Request::default() })
 }
 
 /// Returns the secret parts of request bodies: those that metadata declares, and those at these places.

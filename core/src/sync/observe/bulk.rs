@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use super::once::cell;
 use super::server::Remote;
 use crate::metadata::Entry;
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathNames};
 use crate::payload::Value;
 use crate::sync::model::{
     Address, ListAnswer, Observed, Options, Question, Reading, Resource, Seen, Selection, Session, SyncError,
@@ -81,7 +81,9 @@ impl Bulk {
         let seen = &settled.seen;
         let still = members.into_iter().map(|(collection, members)| async move {
             let list = self.remote.listed(&collection).await;
-            let still = still_equal(seen, &list, members);
+            let rules = self.remote.rules(&collection).await;
+            let names = rules.map(|rules| rules.path_names()).unwrap_or_default();
+            let still = still_equal(seen, &list, members, names);
             for path in &still {
                 self.looked_at(path);
             }
@@ -215,13 +217,18 @@ impl Bulk {
 
 /// Returns those `members` of a collection whose entry is the same as the one that proved them equal. No other entry may
 /// have one of their names.
-fn still_equal(seen: &Seen, list: &ListAnswer, members: Vec<LogicalPath>) -> Vec<LogicalPath> {
+fn still_equal(
+    seen: &Seen,
+    list: &ListAnswer,
+    members: Vec<LogicalPath>,
+    names: PathNames,
+) -> Vec<LogicalPath> {
     let ListAnswer::Listed { listing, .. } = list else { return Vec::new() };
     let entries: HashMap<u64, &Entry> =
         listing.entries().iter().map(|entry| (seen.hash(entry), entry)).collect();
     let is_equal = |path: &LogicalPath| {
         let entry = seen.equal(path).and_then(|hash| entries.get(&hash));
-        entry.is_some_and(|entry| listing.is_alone(entry, path.name()))
+        entry.is_some_and(|entry| listing.is_alone(entry, &names.decode(path.name())))
     };
     members.into_iter().filter(is_equal).collect()
 }

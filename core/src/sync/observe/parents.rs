@@ -73,11 +73,16 @@ impl Remote {
 
     async fn place_below(&self, parent: &LogicalPath, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
         let (above, doubt) = Box::pin(self.place(parent)).await?;
-        let place = |name: &str, doubt: Option<Doubt>| {
-            let located = above.child(name).or_else(|_| above.child(path.name()));
+        let at = |segment: &str, doubt: Option<Doubt>| {
+            let located = above.child(segment).or_else(|_| above.child(path.name()));
             Ok((located.map_err(|_| SyncError::Absent(path.clone()))?, doubt))
         };
-        let Some(member) = self.member(path).await? else { return place(path.name(), doubt) };
+        let Some(member) = self.member(path).await? else { return at(path.name(), doubt) };
+        let names = member.rules.path_names();
+        let place = |name: &str, doubt: Option<Doubt>| {
+            // A name can be written in several ways.
+            if name == member.name() { at(path.name(), doubt) } else { at(&names.encode(name), doubt) }
+        };
         let wanted = Wanted::of(&member);
         let stated = wanted.id.unwrap_or(wanted.name);
         let is_named_by_members = wanted.by_members && wanted.id.is_none() && !member.seeded;

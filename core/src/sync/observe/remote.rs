@@ -115,13 +115,14 @@ impl Remote {
     /// Reads a resource whose names cannot be taken from its path, if the list shows it.
     async fn unnamed(&self, path: &LogicalPath, rules: Arc<Rules>) -> Result<Option<Observed>, SyncError> {
         let Some(collection) = path.parent() else { return Ok(None) };
-        let wanted = Wanted { name: path.name(), alias: Some(path.name()), ..Wanted::default() };
+        let name = rules.path_names().decode(path.name());
+        let wanted = Wanted { name: &name, alias: Some(&name), ..Wanted::default() };
         let list = self.listed(&collection).await;
         let question = Question { wanted, ..Question::default() };
         let Verdict::Present(entry) = judge(&question, Address::NotAsked, &list) else {
             return Ok(None);
         };
-        let named = Resource::named(path.clone(), rules, entry.payload.clone())?;
+        let named = Resource::named(path.clone(), Arc::clone(&rules), entry.payload.clone())?;
         self.read_listed(&Resource { seeded: true, ..named }, entry).await.map(Some)
     }
 
@@ -138,7 +139,8 @@ impl Remote {
             list => (path.clone(), list?),
         };
         let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
-        if self.rules(path).await?.lists_names() {
+        let rules = self.rules(path).await?;
+        if rules.lists_names() {
             let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
             let whole = whole.buffered(self.session.client.max_concurrency());
             named = whole.try_filter_map(|entry| async { Ok(entry) }).try_collect().await?;
@@ -146,7 +148,7 @@ impl Remote {
         let mut entries = BTreeMap::new();
         for entry in named {
             let alias = entry.alias.clone();
-            if entries.insert(entry.path(path)?, entry).is_some() {
+            if entries.insert(entry.path(path, rules.path_names())?, entry).is_some() {
                 return Err(MetadataError::DuplicateAlias { collection: path.clone(), alias }.into());
             }
         }
@@ -161,9 +163,10 @@ impl Remote {
         located: &LogicalPath,
         entry: Entry,
     ) -> Result<Option<Entry>, SyncError> {
-        let path = entry.path(located)?;
+        let names = self.rules(collection).await?.path_names();
+        let path = entry.path(located, names)?;
         let rules = self.rules(&path).await?;
-        let declared = (collection != located).then(|| entry.path(collection)).transpose()?;
+        let declared = (collection != located).then(|| entry.path(collection, names)).transpose()?;
         let member = Resource { declared, ..Resource::by_path(path, rules)? };
         match self.read_listed(&member, &entry).await {
             Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),

@@ -235,6 +235,7 @@ pub fn content(action: &Action) -> [u8; 32] {
         let request = &call.request;
         add(format!("{} {} {:?} {:?}", request.method, request.path, request.query, request.accept)
             .as_bytes());
+        add(&[u8::from(request.encoded)]);
         // A version from a read adds no information to the differences.
         let stated = request.headers.iter().filter(|(name, _)| call.guarded.is_none() || *name != IF_MATCH);
         for (name, value) in stated {

@@ -53,6 +53,8 @@ struct Collection {
 /// The names and the address of a declared resource.
 struct Claim {
     path: LogicalPath,
+    /// The name in the last segment of the path.
+    name: String,
     /// Its collection on the server.
     collection: String,
     /// The path and query of its read.
@@ -175,7 +177,7 @@ impl Candidates {
         let shown_alias = alias.as_ref().unwrap_or(&at.identity.alias);
         let is_same = |claim: &Claim| {
             if claim.collection == collection {
-                let (id, name, alias) = (claim.id.as_deref(), claim.path.name(), claim.alias.as_deref());
+                let (id, name, alias) = (claim.id.as_deref(), claim.name.as_str(), claim.alias.as_deref());
                 Wanted { id, name, alias, ..Wanted::default() }.is(&at.identity.remote_id, shown_alias)
             } else {
                 claim.address.is_some() && claim.address == address
@@ -241,7 +243,8 @@ impl Candidates {
                 let collection = evaluation.remote_collection().to_owned();
                 let wanted = Wanted::of(&declared);
                 let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
-                Ok(Claim { path, collection, address, id, alias })
+                let name = declared.name().to_owned();
+                Ok(Claim { path, name, collection, address, id, alias })
             };
             members.into_iter().map(claim).collect()
         })

@@ -18,7 +18,10 @@ fn shown(fields: &BTreeMap<String, String>) -> String {
 fn derive(target: &str, patterns: &[PathPattern]) -> DerivedFields {
     let target = path(target);
     let collection = target.parent().unwrap();
-    derive_fields(&Target { path: &target, collection: &collection, descendants: None }, patterns)
+    derive_fields(
+        &Target { path: &target, collection: &collection, descendants: None, names: PathNames::Literal },
+        patterns,
+    )
 }
 
 fn collection_pattern(template: &str) -> Vec<PathPattern> {

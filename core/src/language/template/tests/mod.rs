@@ -8,7 +8,7 @@ mod scope;
 mod syntax;
 
 use super::*;
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathNames};
 use crate::payload::{Descriptor, PayloadType, Value, decode};
 
 /// A resource to render templates for: `/shops/rio/tills/t1` with the remote id 7.
@@ -66,7 +66,8 @@ impl Resource {
     }
 
     fn target(&self) -> Target<'_> {
-        Target { path: &self.path, collection: &self.collection, descendants: self.descendants.as_ref() }
+        let descendants = self.descendants.as_ref();
+        Target { path: &self.path, collection: &self.collection, descendants, names: PathNames::Literal }
     }
 
     fn scope(&self) -> Scope<'_> {
