@@ -84,6 +84,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 declared: None,
                 rules,
                 identity,
+                decoded_name: None,
                 payload: Arc::clone(&subject.desired),
                 descriptor: Some(descriptor.clone()),
                 secrets: Arc::default(),

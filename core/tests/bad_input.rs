@@ -14,7 +14,7 @@ use declarest_core::bundle::{BundleSource, Options, Reference};
 use declarest_core::error::{Categorized, with_causes};
 use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Listing, Metadata, OperationName};
-use declarest_core::path::LogicalPath;
+use declarest_core::path::{LogicalPath, PathNames};
 use declarest_core::payload::{PayloadType, Value, decode};
 use declarest_core::repository::resources;
 use declarest_core::sync::{
@@ -114,7 +114,7 @@ fn list(fixture: &Path) -> Vec<String> {
         Ok(entries) => entries,
         Err(error) => return vec![shown(&error)],
     };
-    let paths = entries.named.iter().filter_map(|entry| entry.path(&shops).err());
+    let paths = entries.named.iter().filter_map(|entry| entry.path(&shops, PathNames::Literal).err());
     let mut errors: Vec<String> = paths.map(|error| shown(&error)).collect();
     let list = ListAnswer::Listed { listing: Listing::new(entries.named), doubt: None, held: Vec::new() };
     let wanted = Wanted { name: "rio", one_name: true, by_members: true, ..Wanted::default() };

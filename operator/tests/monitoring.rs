@@ -130,7 +130,7 @@ fn dashboard() -> Vec<Query> {
     queries
 }
 
-/// Returns the labels that Prometheus adds to all series because of the ServiceMonitor.
+/// Returns the labels that Prometheus adds to all series, by the monitor of the Service.
 fn target_labels() -> Labels {
     let monitor: Value = serde_saphyr::from_str(&overlay("service_monitor.yaml")).unwrap();
     let labels = monitor["spec"]["podTargetLabels"].as_array().unwrap().iter();
