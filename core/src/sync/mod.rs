@@ -95,20 +95,22 @@ async fn run_parts(
     // The prune limit counts the deletions of the whole plan, so the whole plan is made before it is applied.
     let deletes = plan.actions.iter().any(|action| action.step == Step::Delete);
     let mut declared = surveyor.declared(selection);
-    // Actions with dependencies wait for the end, because what they depend on may be in any part.
+    // Actions with dependencies wait for the end, because what they depend on may be in any part. Replacements wait, too,
+    // because the prune limit counts them.
     let (mut had_work, mut stopped_at, mut held) = (false, None, Vec::new());
     loop {
         let end = (!deletes).then(|| Instant::now() + PART_TIME);
         let first = surveyor.look_at_all(declared.as_mut(), end, &mut plan).await;
         let next = Plan { whole_scope, declared: plan.declared, ..Plan::default() };
-        let mut part = std::mem::replace(&mut plan, next).finished(options);
-        had_work |= part.has_work();
+        let mut part = std::mem::replace(&mut plan, next);
         let is_last = first.is_none() || deletes;
         if is_last {
             part.actions.append(&mut held);
         } else {
-            part.take_dependents(&mut held);
+            part.take_late(&mut held);
         }
+        let part = part.finished(options);
+        had_work |= part.has_work();
         execution.apply(part).await;
         if stop.reason().is_some() {
             stopped_at = stopped_at.or(first.clone());

@@ -1,18 +1,20 @@
 //! Resources that were declared once, and those that another policy declares now.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, decode};
-use declarest_core::sync::{self, Candidate, Options, Outcome, Report, Selection, Session, Stop};
+use declarest_core::server::Throttling;
+use declarest_core::sync::{self, Candidate, Options, Outcome, PruneLimit, Report, Selection, Session, Stop};
 use rstest::rstest;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::client::client;
+use crate::client::{client, throttled};
 use crate::rest_server::{Config, Matcher};
 use crate::world::World;
 
@@ -72,6 +74,36 @@ async fn undeclared_resources_are_deleted() {
     let report = sync_and_prune(&world, true).await;
     assert_eq!((report.stats.created, report.stats.pruned), (1, 1), "{report:?}");
     assert_eq!(world.live("/things/main"), "absent");
+}
+
+/// The reads take longer than a part of a run, and each part has fewer replacements than the limit.
+#[rstest]
+#[case::above(10, 0)]
+#[case::within(30, 30)]
+#[tokio::test]
+async fn replacements_count_for_the_limit_of_the_whole_run(#[case] limit: usize, #[case] replaced: usize) {
+    const RESOURCES: usize = 30;
+    let world = things(&[("things/_/metadata.yaml", "resource: {replaceOn: [/kind]}")]);
+    for index in 0..RESOURCES {
+        let desired = json!({"id": format!("t{index}"), "kind": "new"});
+        world.declare(&format!("things/t{index}/resource.json"), &desired.to_string());
+        world
+            .server
+            .put_by_hand(&format!("/things/t{index}"), json!({"id": format!("t{index}"), "kind": "old"}));
+    }
+    world.server.latency(Duration::from_millis(150));
+    let throttling = Throttling { max_concurrent_requests: Some(2), ..Throttling::default() };
+    let session = Session { client: throttled(&world.server.url(), &throttling), ..world.session() };
+    let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+    let options = Options { prune_limit: PruneLimit::Count(limit), ..Options::default() };
+    let report = sync::run(&session, selection, &options, &Stop::default()).await;
+    let counts = world.server.counts();
+    assert_eq!((counts.method("DELETE"), counts.method("POST")), (replaced, replaced), "{report:?}");
+    assert_eq!(report.prune_refused.map(|refused| refused.count), (replaced == 0).then_some(RESOURCES));
+    let kind = if replaced == 0 { "old" } else { "new" };
+    for index in 0..RESOURCES {
+        assert_eq!(world.server.get(&format!("/things/t{index}")).unwrap()["kind"], kind);
+    }
 }
 
 /// Many servers answer a filter by a parent that they do not know with an empty list.

@@ -95,12 +95,15 @@ impl Plan {
         });
     }
 
-    /// Removes and returns the actions with dependencies, and those below them. `held` are earlier ones.
-    pub(super) fn take_dependents(&mut self, held: &mut Vec<Action>) {
+    /// Moves the actions with dependencies, the replacements, and the actions below them to `held`, which has those of
+    /// earlier parts.
+    pub(super) fn take_late(&mut self, held: &mut Vec<Action>) {
+        self.actions.sort_by(|a, b| a.path.cmp(&b.path));
         let is_below =
             |action: &Action, held: &[Action]| held.iter().any(|parent| action.path.is_within(&parent.path));
         for action in std::mem::take(&mut self.actions) {
-            let waits = !action.depends_on().is_empty() || is_below(&action, held);
+            let replaces = action.reason == Reason::Replaced;
+            let waits = replaces || !action.depends_on().is_empty() || is_below(&action, held);
             if waits && action.step != Step::Skip { held.push(action) } else { self.actions.push(action) }
         }
     }
