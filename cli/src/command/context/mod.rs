@@ -56,7 +56,9 @@ pub enum ContextCommand {
         #[command(flatten)]
         name: Name,
         // The global flag, which only here has a short form. Its values are those of the global flag.
-        /// Override a value of the catalogue
+        /// Override a value of the catalogue: managedServer.http.url, managedServer.http.healthCheck,
+        /// managedServer.http.proxy.{http,https,noProxy}, metadata.{baseDir,bundle,bundleFile},
+        /// repository.git.local.baseDir or repository.filesystem.baseDir
         #[arg(short, long, value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
@@ -83,9 +85,11 @@ pub enum ContextCommand {
 /// A shell with a session hook.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum HookShell {
-    #[command(about = "eval \"$(declarest context session-hook bash)\"")]
+    #[command(
+        about = "Print the code for bash; load it with: eval \"$(declarest context session-hook bash)\""
+    )]
     Bash,
-    #[command(about = "eval \"$(declarest context session-hook zsh)\"")]
+    #[command(about = "Print the code for zsh; load it with: eval \"$(declarest context session-hook zsh)\"")]
     Zsh,
 }
 
