@@ -53,8 +53,10 @@ impl Scene {
             ids: 0,
         };
         scene.server.require_basic(USER, PASSWORD);
+        // The lists are whole, also those that have as many entries as pages usually have.
+        let metadata = "resource: {id: /id, alias: /name}\noperations: {list: {pagination: {style: none}}}\n";
         for collection in ["orders", "orders/_/lines"] {
-            scene.write(&format!("{collection}/_/metadata.yaml"), "resource: {id: /id, alias: /name}");
+            scene.write(&format!("{collection}/_/metadata.yaml"), metadata);
         }
         for path in ["/shops/foreign", "/shops/foreign/tills/t", "/plans/foreign", "/elsewhere/x"] {
             scene.server.put_by_hand(path, json!({"id": path.rsplit('/').next(), "foreign": true}));
