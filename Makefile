@@ -13,7 +13,7 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)$(OPERATOR_IMAGE_DIGEST:%=@%)
 # The target directory of cargo: CARGO_TARGET_DIR, its configuration, or target/.
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Tests that need a real API server, Helm or sshd, so plain `cargo test` does not run them.
-CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install samples shipped ssh upgrade
+CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install samples sharded shipped ssh upgrade
 # Tests that need a real Vault, registry or tinyproxy, so plain `cargo test` does not run them.
 REAL_TESTS = vault registry real_proxy
 # Tests that need the products of bundles/, so plain `cargo test` does not run them.

@@ -35,7 +35,8 @@ impl Shipped {
         Self::of(cluster, pod.containers.into_iter().next().unwrap())
     }
 
-    fn of(cluster: &Cluster, container: Container) -> Self {
+    /// Starts the operator with the container of a Deployment, which need not be installed.
+    pub fn of(cluster: &Cluster, container: Container) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
         command.env_clear().args(container.args.as_deref().unwrap_or_default());
