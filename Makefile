@@ -49,7 +49,7 @@ test-real: ## Run the tests against a real Vault, registry and tinyproxy (needs 
 
 .PHONY: test-root
 test-root: ## Run the tests that need root: limits of memory, a full disk, and the operator in its image
-	cargo test -p declarest-operator --test operator -- limits:: full_disk::
+	NEEDS_ROOT=1 cargo test -p declarest-operator --test operator -- limits:: full_disk::
 	$(MAKE) verify-image
 
 .PHONY: test-products

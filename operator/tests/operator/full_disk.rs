@@ -1,8 +1,6 @@
 //! A disk without space below the mirrors: what was synced stays, drift is still corrected, and the next fetch succeeds
 //! when there is space again.
 
-#![allow(clippy::print_stderr, reason = "why nothing was tested")]
-
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +10,7 @@ use serde_json::json;
 
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
+use crate::support::root::skip;
 use crate::support::world::World;
 
 /// A tmpfs of 2 MiB.
@@ -24,8 +23,7 @@ impl SmallDisk {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(directory).stderr(Stdio::null());
         if !mount.status().is_ok_and(|status| status.success()) {
-            eprintln!("skipped: file systems cannot be mounted here; run as root");
-            return None;
+            return skip("file systems cannot be mounted here; run as root");
         }
         Some(Self(directory.to_owned()))
     }

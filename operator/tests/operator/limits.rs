@@ -18,6 +18,7 @@ use crate::support::cgroup::Cgroup;
 use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
+use crate::support::root::skip;
 use crate::support::world::{World, declarest, ready};
 
 const LIMIT: usize = 512 << 20;
@@ -33,8 +34,7 @@ impl Crowded {
     /// Returns `None` with a message if this machine does not let the test create cgroups.
     async fn start() -> Option<Self> {
         let Some(cgroup) = Cgroup::limited(LIMIT) else {
-            eprintln!("skipped: cgroups cannot be created here; run as root");
-            return None;
+            return skip("cgroups cannot be created here; run as root");
         };
         let config =
             Config { collections: vec!["/items".to_owned(), "/big".to_owned()], ..Config::default() };

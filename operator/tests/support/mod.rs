@@ -21,6 +21,7 @@ pub mod otlp;
 pub mod published;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
+pub mod root;
 mod served;
 pub mod shipped;
 pub mod signature;
