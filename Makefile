@@ -37,10 +37,21 @@ demo: build ## Demonstrate the operator in a minute, without a cluster (ARGS=--k
 test: ## Run all tests that do not need a cluster
 	env -u KUBEBUILDER_ASSETS cargo test --workspace
 
+# Each test program has a control plane of its own, and all wait most of the time.
 .PHONY: test-cluster
 test-cluster: build ## Run the tests on a real kube-apiserver and sshd (needs Go and openssh-server)
 	assets=$$(hack/envtest/build.sh) && helm=$$(hack/helm/build.sh) && \
-	KUBEBUILDER_ASSETS=$$assets HELM=$$helm cargo test --workspace $(CLUSTER_TESTS:%=--test %)
+	cargo test --workspace $(CLUSTER_TESTS:%=--test %) --no-run && \
+	export KUBEBUILDER_ASSETS=$$assets HELM=$$helm && \
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-cluster-operator test-cluster-others
+
+.PHONY: test-cluster-operator
+test-cluster-operator:
+	cargo test --workspace --test operator
+
+.PHONY: test-cluster-others
+test-cluster-others:
+	cargo test --workspace $(patsubst %,--test %,$(filter-out operator,$(CLUSTER_TESTS)))
 
 .PHONY: test-real
 test-real: ## Run the tests against a real Vault, registry and tinyproxy (needs Go, and tinyproxy)
