@@ -126,6 +126,7 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
     let unusable = webhook_problem(context, &object, git);
     let left = context.namespaces.left(&object.key().namespace);
     let unusable = if wait.is_zero() {
+        let (begun, since) = (Timestamp::now(), Instant::now());
         let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote, left), unusable);
         // A cancelled fetch has not failed. The status stays as it was, so the next operator fetches.
         let Some(fetched) = fetched else {
@@ -136,7 +137,8 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
         match fetched {
             Ok(revision) => {
                 pools.mirrors.set_current(&object.key());
-                record(round, &revision, &mut outcome);
+                record(round, &revision, begun, &mut outcome);
+                outcome = outcome.with_requeue(until_poll(interval, since.elapsed()));
             }
             // The outcome keeps its events, although the fetch failed.
             Err(failure) => {
@@ -255,7 +257,7 @@ fn wait(object: &ResourceRepository, interval: Duration) -> Duration {
     if asked { Duration::ZERO } else { until_next(&status, interval, Timestamp::now()) }
 }
 
-/// Returns the time until `interval` after the last fetch.
+/// Returns the time until `interval` after the begin of the last fetch.
 fn until_next(status: &ResourceRepositoryStatus, interval: Duration, now: Timestamp) -> Duration {
     let Some(Time(last)) = status.last_fetched_time else { return Duration::ZERO };
     // A clock that was set back must not stop polling.
@@ -263,6 +265,12 @@ fn until_next(status: &ResourceRepositoryStatus, interval: Duration, now: Timest
     let left = interval.saturating_sub(elapsed);
     // Each wait varies by a tenth, and times are stored in whole seconds, so a fetch may start a little early.
     if left <= interval / 10 + Duration::from_secs(1) { Duration::ZERO } else { backoff::jitter(left) }
+}
+
+/// Returns the time until the next poll after a fetch that took this long: polls begin an interval apart, unless fetches
+/// take longer than half of it.
+fn until_poll(interval: Duration, fetch: Duration) -> Duration {
+    backoff::jitter(interval).saturating_sub(fetch).max(interval / 2)
 }
 
 /// Returns the webhook delivery in the annotations of the object.
@@ -296,11 +304,16 @@ fn acknowledge_webhook(
     webhook.last_delivery_id = id;
 }
 
-fn record(round: &mut Round<'_, ResourceRepository>, revision: &Revision, outcome: &mut Outcome) {
+fn record(
+    round: &mut Round<'_, ResourceRepository>,
+    revision: &Revision,
+    begun: Timestamp,
+    outcome: &mut Outcome,
+) {
     let generation = round.generation();
     let status = &mut round.status;
     let before = status.last_fetched_revision.replace(revision.as_str().to_owned());
-    status.last_fetched_time = Timestamp::from_second(Timestamp::now().as_second()).ok().map(Time);
+    status.last_fetched_time = Timestamp::from_second(begun.as_second()).ok().map(Time);
     status.last_fetched_generation = Some(generation);
     if before.as_deref() != Some(revision.as_str()) {
         round.context.metrics.revision_changed(round.key().subject());
@@ -421,6 +434,15 @@ mod tests {
             last_fetched_time: Some(Time(Timestamp::from_second(second).unwrap())),
             ..ResourceRepositoryStatus::default()
         }
+    }
+
+    #[rstest]
+    #[case::fast(0, 54..=66)]
+    #[case::slow(20, 34..=46)]
+    #[case::slower_than_the_interval(300, 30..=30)]
+    fn polls_begin_an_interval_apart(#[case] fetch: u64, #[case] expected: std::ops::RangeInclusive<u64>) {
+        let wait = until_poll(Duration::from_mins(1), Duration::from_secs(fetch));
+        assert!(expected.contains(&wait.as_secs()), "{wait:?}");
     }
 
     #[rstest]

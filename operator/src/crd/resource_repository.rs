@@ -201,7 +201,7 @@ pub struct ResourceRepositoryStatus {
     /// Commit that the branch pointed to at the last successful fetch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_fetched_revision: Option<String>,
-    /// Time of the last successful fetch.
+    /// Time at which the last successful fetch began.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_fetched_time: Option<Time>,

@@ -1,5 +1,6 @@
 //! Time: jumps of the wall clock, and a day in ten minutes.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
 use std::time::Duration;
@@ -101,6 +102,13 @@ struct Footprint {
     series: usize,
 }
 
+/// The names and labels of all series.
+async fn series(world: &World) -> BTreeSet<String> {
+    let text = scrape(world).await;
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    samples.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned())).collect()
+}
+
 impl Footprint {
     async fn of(world: &World) -> Self {
         let status = world.process("status");
@@ -110,7 +118,7 @@ impl Footprint {
             descriptors: world.process_entries("fd"),
             threads: world.process_entries("task"),
             files: files(&world.state()),
-            series: scrape(world).await.lines().filter(|line| !line.starts_with('#')).count(),
+            series: series(world).await.len(),
         }
     }
 }
@@ -149,7 +157,7 @@ async fn nothing_grows_while_nothing_changes() {
         sum(&world, "syncpolicy_reconcile_total").await,
         sum(&world, "resource_repository_poll_total").await,
     );
-    let early = Footprint::of(&world).await;
+    let (early, known) = (Footprint::of(&world).await, series(&world).await);
     for hour in 0..hours {
         println!("hour {}: {:?}", hour + 1, Footprint::of(&world).await);
         clock.pass(HOUR).await;
@@ -158,8 +166,9 @@ async fn nothing_grows_while_nothing_changes() {
     let counts = server.counts();
     let checks = sum(&world, "syncpolicy_reconcile_total").await - checks;
     let polls = sum(&world, "resource_repository_poll_total").await - polls;
+    let new: Vec<_> = series(&world).await.difference(&known).cloned().collect();
     println!(
-        "{hours} h: {checks} drift checks, {polls} polls, {} requests; {early:?} -> {late:?}",
+        "{hours} h: {checks} drift checks, {polls} polls, {} requests; {early:?} -> {late:?}; new series: {new:?}",
         counts.total()
     );
 
@@ -167,11 +176,14 @@ async fn nothing_grows_while_nothing_changes() {
     assert!(late.descriptors <= early.descriptors + 8, "{early:?} -> {late:?}");
     assert!(late.threads <= early.threads + 4, "{early:?} -> {late:?}");
     assert!(late.files <= early.files + 4, "{early:?} -> {late:?}");
-    assert!(late.series <= early.series + 8, "{early:?} -> {late:?}");
+    // One histogram, because a request that takes 0.2 s on a busy machine takes 30 s of simulated time, and fails.
+    assert!(new.len() <= 15, "{new:?}");
+    // A check may be early by a tenth of the interval, so that policies do not run together. The time that the operator
+    // needs for its work is real, so there may be fewer.
     let due = f64::from(hours * POLICIES) * CHECKS_PER_HOUR;
-    assert!((0.95..1.15).contains(&(checks / due)), "{checks} drift checks instead of {due}");
+    assert!((0.95..1.12).contains(&(checks / due)), "{checks} drift checks instead of {due}");
     let due = f64::from(hours) * POLLS_PER_HOUR;
-    assert!((0.85..1.15).contains(&(polls / due)), "{polls} polls instead of {due}");
+    assert!((0.85..1.05).contains(&(polls / due)), "{polls} polls instead of {due}");
     assert_eq!(counts.writes(), 0);
     let difference = (f64::from(u32::try_from(counts.total()).unwrap()) - checks).abs();
     assert!(difference <= f64::from(POLICIES), "{} requests in {checks} checks", counts.total());
