@@ -28,6 +28,7 @@ mod contract;
 mod contract_cluster;
 mod contract_registry;
 mod created_elsewhere;
+mod day;
 mod environment;
 mod errors;
 mod formats;
