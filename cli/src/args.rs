@@ -265,8 +265,19 @@ pub fn read() -> Result<Request, Failure> {
         ErrorKind::ValueValidation if is_about(&error, "--report ") => {
             Err(Failure::invalid(error.render().to_string()))
         }
-        _ => Err(Failure::Syntax(error.render().to_string())),
+        _ => Err(Failure::Syntax(plain(&error).unwrap_or(error).render().to_string())),
     }
+}
+
+/// Returns the same error of the parser that accepts only the plain syntax. Its usage does not show the values that
+/// switches accept.
+fn plain(error: &clap::Error) -> Option<clap::Error> {
+    let mut plain = definition().try_get_matches().err()?;
+    suggest_nearest(&mut plain);
+    let same = |kind| plain.get(kind).is_none() == error.get(kind).is_none();
+    let same = plain.kind() == error.kind()
+        && [ContextKind::InvalidArg, ContextKind::InvalidValue].into_iter().all(same);
+    same.then_some(plain)
 }
 
 /// Prints the failure of a command line that is not valid, so that its flags are not known.

@@ -5,7 +5,7 @@ mod error;
 mod literal;
 mod source;
 
-use clap::Args;
+use clap::{Arg, Args};
 use declarest_core::payload::{Class, Descriptor, Object, PayloadType, Value, decode};
 
 pub use error::InputError;
@@ -23,6 +23,18 @@ pub struct PayloadArguments {
     /// Type of the payload, such as json, yaml, text, binary or a media type
     #[arg(long, short_alias = 'i', value_name = "TYPE")]
     content_type: Option<String>,
+}
+
+/// Describes the flag of commands that also accept assignments: [`Literals::WithAssignments`].
+pub fn accepts_assignments(flag: Arg) -> Arg {
+    flag.value_name("PAYLOAD")
+        .help("Payload: a file, - for standard input, JSON, or assignments such as /id=rio,/owner/name=Ana")
+}
+
+/// Describes the flag of commands that also accept inline documents: [`Literals::Inline`].
+pub fn accepts_documents(flag: Arg) -> Arg {
+    flag.value_name("PAYLOAD")
+        .help("Payload: a file, - for standard input, or JSON such as '{\"tier\": \"gold\"}'")
 }
 
 /// The bytes of the input and their type.

@@ -18,17 +18,7 @@ use crate::world::World;
 #[test]
 fn each_commit_of_commands_that_run_at_once_has_only_its_own_change() {
     let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
-    let shops: Vec<String> = (0..8).map(|shop| format!("s{shop}")).collect();
-    std::thread::scope(|scope| {
-        for shop in &shops {
-            let world = &world;
-            scope.spawn(move || {
-                let payload = format!(r#"{{"id": "{shop}"}}"#);
-                let run = world.run(&["resource", "save", &format!("/shops/{shop}"), "-f", &payload]);
-                assert_eq!(run.code, 0, "{run}");
-            });
-        }
-    });
+    let shops = world.save_at_once(8, |_| {});
     let repository = world.home.path("repo");
     assert_eq!(git(&repository, &["status", "--porcelain"]), "");
     let log = git(&repository, &["log", "--name-only", "--format=%s"]);

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use crate::environment::{declarest, declarest_with};
 
 #[test]
@@ -14,6 +16,75 @@ fn each_shell_gets_a_script_that_knows_the_commands() {
         assert!(run.stdout.contains("declarest __complete"), "{shell} does not ask for candidates");
         assert_eq!(run.stderr, "");
     }
+}
+
+/// The parts of a script of PowerShell without comments: the text outside of quotes, and the strings.
+fn parts(script: &str) -> (String, Vec<String>) {
+    let (mut code, mut strings, mut quoted) = (String::new(), Vec::new(), None);
+    for line in script.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        for character in line.chars().chain(['\n']) {
+            match (&mut quoted, character) {
+                (None, '\'' | '"') => quoted = Some((character, String::new())),
+                (None, _) => code.push(character),
+                (Some((quote, text)), _) if *quote == character => {
+                    strings.push(std::mem::take(text));
+                    quoted = None;
+                    code.push(' ');
+                }
+                (Some((_, text)), _) => text.push(character),
+            }
+        }
+        assert!(quoted.is_none(), "a string does not end in its line: {line}");
+    }
+    (code, strings)
+}
+
+/// PowerShell is not available to the tests, so they check the text of its script.
+#[test]
+fn the_script_for_powershell_follows_the_rules_of_its_language() {
+    let script = declarest(&["completion", "powershell"]).stdout;
+    let (code, strings) = parts(&script);
+    let mut open = Vec::new();
+    for character in code.chars() {
+        match character {
+            '(' | '{' | '[' => open.push(character),
+            ')' => assert_eq!(open.pop(), Some('('), "{code}"),
+            '}' => assert_eq!(open.pop(), Some('{'), "{code}"),
+            ']' => assert_eq!(open.pop(), Some('['), "{code}"),
+            _ => {}
+        }
+    }
+    assert_eq!(open, Vec::<char>::new(), "{code}");
+
+    let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let names = |sigil: char| {
+        let after = code.split(sigil).skip(1).map(move |rest| rest.split(|c| !is_name(c)).next().unwrap());
+        after.filter(|name| !name.is_empty()).map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let parameters = code.split_once("param(").unwrap().1.split_once(')').unwrap().0;
+    let assigned =
+        |name: &str| code.contains(&format!("${name} = ")) || code.contains(&format!("{{ ${name} = "));
+    let automatic = ["_", "null", "Matches", "PSVersionTable", "PSNativeCommandArgumentPassing"];
+    let unknown: Vec<String> = names('$')
+        .into_iter()
+        .filter(|name| !parameters.contains(&format!("${name}")) && !assigned(name))
+        .filter(|name| !automatic.contains(&name.as_str()))
+        .collect();
+    assert_eq!(unknown, Vec::<String>::new(), "variables that are not set");
+
+    let words = code.split(|character: char| !is_name(character) && character != '-');
+    let is_command =
+        |word: &&str| word.split('-').count() == 2 && word.starts_with(|c: char| c.is_ascii_uppercase());
+    let commands: BTreeSet<&str> = words.filter(is_command).collect();
+    let known = ["ForEach-Object", "Register-ArgumentCompleter", "Select-Object", "Where-Object"];
+    assert_eq!(commands.into_iter().collect::<Vec<_>>(), known);
+    // Windows PowerShell 5.1 does not have these operators.
+    for operator in ["&&", "||", "??", "?.", " ? "] {
+        assert!(!code.contains(operator), "{operator} needs PowerShell 7");
+    }
+    // Arguments are passed as a list, so that spaces and quotes in them need no escapes.
+    assert!(code.contains("& declarest __completeNoDesc @words 2>$null"), "{code}");
+    assert!(strings.contains(&r"^:\d+$".to_owned()), "{strings:?}");
 }
 
 #[test]

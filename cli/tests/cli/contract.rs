@@ -2,7 +2,7 @@ use rstest::rstest;
 
 use crate::environment::Home;
 
-const VALID: &str = "pactoVersion: '1.0'
+pub const VALID: &str = "pactoVersion: '1.0'
 service: {name: shop, version: 1.2.0, image: {ref: 'r.io/shop:1'}}
 interfaces: [{name: api, type: http, port: 8080}]
 runtime:

@@ -9,6 +9,7 @@ mod byte_server;
 #[path = "../../../core/tests/support/canary.rs"]
 mod canaries;
 mod canary;
+mod commands;
 mod compatibility;
 mod complete;
 mod completion;
@@ -26,6 +27,8 @@ mod context_wizard;
 mod contract;
 mod contract_cluster;
 mod contract_registry;
+mod created_elsewhere;
+mod day;
 mod environment;
 mod errors;
 mod formats;

@@ -14,13 +14,13 @@ use crate::environment::{Home, Run};
 const POLICIES: &str = "/apis/declarest.io/v1alpha1/namespaces/team/syncpolicies";
 
 /// The policy, what a requested run ends with, and the changes so far.
-struct Cluster {
+pub struct Cluster {
     policy: Value,
     outcome: Option<&'static str>,
     patches: Vec<Value>,
 }
 
-type Shared = Arc<Mutex<Cluster>>;
+pub type Shared = Arc<Mutex<Cluster>>;
 
 fn policy() -> Value {
     json!({
@@ -102,7 +102,7 @@ async fn answer(
 }
 
 /// An API server whose runs end with `outcome`, and a home with a kubeconfig for it.
-fn cluster(outcome: Option<&'static str>, suspended: bool) -> (Home, Shared) {
+pub fn cluster(outcome: Option<&'static str>, suspended: bool) -> (Home, Shared) {
     let mut policy = policy();
     policy["spec"]["suspend"] = suspended.into();
     let shared: Shared = Arc::new(Mutex::new(Cluster { policy, outcome, patches: Vec::new() }));

@@ -1,9 +1,12 @@
 //! `resource get --source repository`.
 
+use std::process::Stdio;
+
 use rstest::rstest;
 
 use crate::environment::Run;
 use crate::server::Server;
+use crate::world::World;
 
 const FILES: &[(&str, &str)] = &[
     (
@@ -103,4 +106,46 @@ fn text_stays_raw() {
     --- stdout
     plain--- stderr
     ");
+}
+
+/// The highest number of threads that a command had.
+fn threads(world: &World, args: &[&str]) -> usize {
+    let mut command = world.home.command(args, &[("DECLAREST_IGNORE_WARNINGS", "1")]);
+    let mut running =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let tasks = format!("/proc/{}/task", running.id());
+    let mut most = 0;
+    while running.try_wait().unwrap().is_none() {
+        most = most.max(std::fs::read_dir(&tasks).map_or(0, Iterator::count));
+    }
+    assert!(running.wait().unwrap().success(), "{args:?}");
+    most
+}
+
+#[test]
+fn commands_that_only_read_files_start_no_threads() {
+    let world = World::with_store(&["/shops"], &[("shops/_/metadata.yaml", "resource: {id: /id}\n")]);
+    // The work takes long enough to be observed.
+    for shop in 0..500 {
+        world.declare(&format!("shops/s{shop}/resource.json"), &format!(r#"{{"id": "s{shop}"}}"#));
+    }
+    for args in [
+        &["resource", "list", "/shops", "--source", "repository"][..],
+        &["resource", "get", "/shops/", "--source", "repository"],
+        &["resource", "metadata", "get", "/shops/"],
+        &["resource", "metadata", "resolve", "/shops/s1"],
+        &["validate"],
+    ] {
+        assert_eq!(threads(&world, args), 1, "{args:?}");
+    }
+    world.live("/shops/s1", r#"{"id": "s1"}"#);
+    let held = world.server.hold(crate::rest_server::Matcher::method("GET"));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| threads(&world, &["resource", "get", "/shops/s1"]));
+        while world.server.open() == 0 {
+            std::thread::yield_now();
+        }
+        drop(held);
+        assert!(running.join().unwrap() > 1, "threads are not counted");
+    });
 }

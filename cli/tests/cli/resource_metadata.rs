@@ -47,45 +47,56 @@ fn get_lays_what_is_stored_over_conventions() {
             path: ./{{/id}}
             transforms: []
         create:
+            body: null
             headers: {}
             method: POST
             path: .
             query: {}
             transforms: []
+            validate: {}
         defaults:
             transforms:
                 - excludeAttributes:
                     - /etag
         delete:
+            body: null
             headers: {}
             method: DELETE
             path: ./{{/id}}
             query: {}
             transforms: []
+            validate: {}
         get:
+            body: null
             headers: {}
             method: GET
             path: ./{{/id}}
             query: {}
             transforms: []
+            validate: {}
         list:
+            body: null
             headers: {}
             method: GET
             path: .
             query: {}
             transforms:
                 - jqExpression: .items
+            validate: {}
         update:
+            body: null
             headers: {}
             method: PATCH
             path: ./{{/id}}
             query:
                 by: '{{/id}}'
             transforms: []
+            validate: {}
     resource:
         alias: /name
         defaults: {}
         externalizedAttributes: []
+        format: any
         id: /id
         remoteCollectionPath: /api/customers
         requiredAttributes: []
@@ -462,42 +473,53 @@ fn get_shows_the_documents_that_govern_a_path_without_a_request() {
             path: ./{{/id}}
             transforms: []
         create:
+            body: null
             headers: {}
             method: POST
             path: .
             query: {}
             transforms: []
+            validate: {}
         defaults:
             transforms: []
         delete:
+            body: null
             headers: {}
             method: DELETE
             path: ./{{/id}}
             query: {}
             transforms: []
+            validate: {}
         get:
+            body: null
             headers: {}
             method: GET
             path: ./{{/id}}
             query:
                 full: "yes"
             transforms: []
+            validate: {}
         list:
+            body: null
             headers: {}
             method: GET
             path: .
             query: {}
             transforms: []
+            validate: {}
         update:
+            body: null
             headers: {}
             method: PUT
             path: ./{{/id}}
             query: {}
             transforms: []
+            validate: {}
     resource:
         alias: /id
         defaults: {}
         externalizedAttributes: []
+        format: any
         id: /uid
         remoteCollectionPath: /shops
         requiredAttributes: []

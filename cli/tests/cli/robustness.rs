@@ -12,18 +12,9 @@ use crate::world::World;
 #[test]
 fn commands_that_run_at_once_all_take_effect() {
     let world = World::new(&["/shops"], &[]);
-    let shops: Vec<String> = (0..12).map(|shop| format!("s{shop}")).collect();
-    std::thread::scope(|scope| {
-        for shop in &shops {
-            let world = &world;
-            scope.spawn(move || {
-                let payload = format!(r#"{{"id": "{shop}"}}"#);
-                let run = world.run(&["resource", "save", &format!("/shops/{shop}"), "-f", &payload]);
-                assert_eq!(run.code, 0, "{run}");
-                let run = world.run(&["resource", "apply", &format!("/shops/{shop}")]);
-                assert_eq!(run.code, 0, "{run}");
-            });
-        }
+    let shops = world.save_at_once(12, |path| {
+        let run = world.run(&["resource", "apply", path]);
+        assert_eq!(run.code, 0, "{run}");
     });
     assert_eq!(world.server.resources().len(), shops.len());
     assert_eq!(world.run(&["plan", "/", "--exit-code"]).code, 0);

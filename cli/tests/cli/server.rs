@@ -12,7 +12,8 @@ pub struct Server {
     log: Arc<Mutex<Vec<String>>>,
 }
 
-/// A request, such as `GET /shops`, and what is answered: a status and a body. JSON is sent as such.
+/// A request, such as `GET /shops`, and what is answered: a status and a body. JSON is sent as such. The body of a 201
+/// that is a path is sent as its `Location`.
 pub type Route = (&'static str, u16, &'static str);
 
 impl Server {
@@ -69,13 +70,19 @@ fn answer(routes: &[Route], connection: &mut TcpStream, log: &Mutex<Vec<String>>
     reader.take(length).read_to_end(&mut Vec::new()).unwrap();
     let request = first.trim_end().trim_end_matches(" HTTP/1.1");
     log.lock().unwrap().push(request.to_owned());
-    let found = routes.iter().find(|(route, ..)| *route == request);
+    // The target of CONNECT is the address of the server.
+    let is_asked = |route: &str| route == request || (route == "CONNECT" && request.starts_with("CONNECT "));
+    let found = routes.iter().find(|(route, ..)| is_asked(route));
     let (status, body) = found.map_or((404, "nothing here"), |(_, status, body)| (*status, *body));
+    let (location, body) = match (status, body.starts_with('/')) {
+        (201, true) => (format!("location: {body}\r\n"), ""),
+        _ => (String::new(), body),
+    };
     let media_type = if body.starts_with(['{', '[']) { "application/json" } else { "text/plain" };
     // A client that has gone away does not want the answer.
     let _ = write!(
         connection,
-        "HTTP/1.1 {status} \r\ncontent-type: {media_type}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status} \r\n{location}content-type: {media_type}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
 }

@@ -1,60 +1,7 @@
 //! Whole days of work, as the commands that a user types and their output.
 
-use std::fmt::Write as _;
-
-use crate::environment::Home;
+use crate::day::Day;
 use crate::git::git;
-use crate::rest_server::{Config, RestServer};
-
-/// A server with two shops, and an empty remote repository.
-struct Day {
-    server: RestServer,
-    home: Home,
-    transcript: String,
-}
-
-impl Day {
-    fn new() -> Self {
-        let collections = vec!["/shops".to_owned()];
-        let server = RestServer::start(Config { collections, ..Config::default() }).unwrap();
-        for name in ["oslo", "rio"] {
-            let body = serde_json::json!({"id": name, "tier": "free"});
-            server.put_by_hand(&format!("/shops/{name}"), body);
-        }
-        let home = Home::new();
-        home.write("openapi.json", include_str!("../../../demo/openapi.json"));
-        git(&home.path(""), &["init", "--quiet", "--bare", "--initial-branch=main", "origin.git"]);
-        Self { server, home, transcript: String::new() }
-    }
-
-    /// A context for a checkout in `directory`.
-    fn context(&self, directory: &str) {
-        self.home.write(
-            &format!("{directory}.yaml"),
-            &format!(
-                "name: {directory}\nrepository: {{git: {{local: {{baseDir: <home>/{directory}}}, remote: {{url: \
-                 'file://<home>/origin.git'}}}}}}\nmanagedServer: {{http: {{url: '{}', openapi: \
-                 <home>/openapi.json}}}}\nsecretStore: {{file: {{path: <home>/secrets.json, key: \
-                 0123456789abcdef0123456789abcdef}}}}\n",
-                self.server.url()
-            ),
-        );
-    }
-
-    /// Adds the output of commands to the transcript.
-    fn types(&mut self, commands: &[&str]) {
-        for command in commands {
-            let output =
-                self.home.shell(&format!("exec 2>&1; {command}")).env("TERM", "dumb").output().unwrap();
-            let text = self.home.shown(&String::from_utf8(output.stdout).unwrap());
-            let text = text.replace(&self.server.url(), "<server>");
-            writeln!(self.transcript, "$ {command}\n{}", text.trim_end()).unwrap();
-            if !output.status.success() {
-                writeln!(self.transcript, "exit {}", output.status.code().unwrap()).unwrap();
-            }
-        }
-    }
-}
 
 #[test]
 fn from_a_live_server_to_the_apply_of_a_reviewed_change() {
@@ -217,4 +164,97 @@ fn a_member_of_the_team_clones_and_starts() {
     $ declarest --context alice resource diff / --recursive
     No differences under /.
     "#);
+}
+
+const BUNDLE: &str = "apiVersion: declarest.io/v1alpha1
+kind: MetadataBundle
+name: shop-bundle
+version: 1.2.0
+description: Shops and their tills.
+declarest: {metadataRoot: metadata}
+";
+
+#[test]
+fn from_a_metadata_bundle_to_resources_under_their_aliases() {
+    let mut day = Day::new();
+    day.home.write("shop-bundle/bundle.yaml", BUNDLE);
+    let rules = "resource:\n    id: /id\n    alias: /title\n    secretAttributes: [/pin]\n";
+    day.home.write("shop-bundle/metadata/shops/_/metadata.yaml", rules);
+    let shop = serde_json::json!({"id": "s1", "title": "lima", "pin": "canary"});
+    day.server.put_by_hand("/shops/s1", shop);
+    for name in ["oslo", "rio"] {
+        let shop = serde_json::json!({"id": name, "title": name, "tier": "free"});
+        day.server.put_by_hand(&format!("/shops/{name}"), shop);
+    }
+    let store = "secretStore: {file: {path: <home>/secrets.json, key: 0123456789abcdef0123456789abcdef}}\n";
+    day.context_with("alice", &format!("metadata: {{bundleFile: <home>/shop-bundle-1.2.0.tar.gz}}\n{store}"));
+    day.types(&[
+        "declarest context add --content-type yaml <alice.yaml",
+        "declarest context init",
+        "tar -czf shop-bundle-1.2.0.tar.gz -C shop-bundle .",
+        "declarest context init",
+        "declarest context check",
+        "declarest resource metadata resolve /shops/lima",
+        "declarest secret init",
+        "declarest import /shops",
+        "cat alice/shops/lima/resource.json",
+        "declarest repository tree",
+        "echo 'resource: {alias: /id}' | declarest resource metadata set /shops/ --content-type yaml --commit",
+        "declarest resource list /shops -o text",
+    ]);
+    insta::assert_snapshot!(day.transcript, @r#"
+    $ declarest context add --content-type yaml <alice.yaml
+
+    $ declarest context init
+    bundle <home>/shop-bundle-1.2.0.tar.gz does not exist
+    exit 3
+    $ tar -czf shop-bundle-1.2.0.tar.gz -C shop-bundle .
+
+    $ declarest context init
+
+    $ declarest context check
+    Config check for context "alice"
+    --------------------------------------------------------------------------------
+    [OK] context        settings are valid
+    [OK] repository     git repository is up to date with its remote
+    [OK] metadata       metadata bundle shop-bundle 1.2.0 is available
+    [OK] managedServer  managed server responds
+    [WARN] secretStore    secret file does not exist yet; it is created on first use
+    --------------------------------------------------------------------------------
+    Result: PASS (ok=4 warn=1 fail=0 skip=0)
+    $ declarest resource metadata resolve /shops/lima
+    {
+      "resource": {
+        "alias": "/title",
+        "id": "/id",
+        "secretAttributes": [
+          "/pin"
+        ]
+      }
+    }
+    $ declarest secret init
+
+    $ declarest import /shops
+    /shops  3 saved
+    Import: 3 resources saved, 0 existing, 0 collections not imported.
+    $ cat alice/shops/lima/resource.json
+    {
+      "id": "s1",
+      "pin": "{{secret .}}",
+      "title": "lima"
+    }
+    $ declarest repository tree
+    shops
+    ├── lima
+    ├── oslo
+    └── rio
+    $ echo 'resource: {alias: /id}' | declarest resource metadata set /shops/ --content-type yaml --commit
+
+    $ declarest resource list /shops -o text
+    oslo (oslo)
+    rio  (rio)
+    s1   (s1)
+    "#);
+    let committed = git(&day.home.path("alice"), &["log", "--patch"]);
+    assert!(!committed.contains("canary"), "{committed}");
 }

@@ -88,4 +88,22 @@ impl World {
         run.stderr = run.stderr.replace(&url, "<server>");
         run
     }
+
+    /// Saves `count` resources of `/shops`, called `s0`, `s1` and so on, by commands that start at the same time. After
+    /// each of them, runs `then` for the path.
+    pub fn save_at_once(&self, count: usize, then: impl Fn(&str) + Sync) -> Vec<String> {
+        let paths: Vec<String> = (0..count).map(|shop| format!("/shops/s{shop}")).collect();
+        std::thread::scope(|scope| {
+            for path in &paths {
+                let then = &then;
+                scope.spawn(move || {
+                    let payload = format!(r#"{{"id": "{}"}}"#, path.trim_start_matches("/shops/"));
+                    let run = self.run(&["resource", "save", path, "-f", &payload]);
+                    assert_eq!(run.code, 0, "{run}");
+                    then(path);
+                });
+            }
+        });
+        paths
+    }
 }

@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
 
+#[path = "../cli/day.rs"]
+#[allow(dead_code, reason = "the tests without a Vault use the rest")]
+mod day;
 #[path = "../cli/environment.rs"]
 #[allow(dead_code, reason = "the tests without a Vault use the rest")]
 mod environment;
 mod failures;
+#[path = "../cli/git.rs"]
+#[allow(dead_code, reason = "the tests without a Vault use the rest")]
+mod git;
 #[path = "../../../core/tests/vault/process.rs"]
 mod process;
 #[path = "../../../demo/rest_server/mod.rs"]
@@ -15,6 +21,7 @@ mod secrets;
 #[path = "../../../core/tests/vault/vault.rs"]
 #[allow(dead_code, reason = "the tests of the library use the rest")]
 mod vault;
+mod working_day;
 #[path = "../cli/world.rs"]
 #[allow(dead_code, reason = "the tests without a Vault use the rest")]
 mod world;

@@ -5,7 +5,11 @@ Register-ArgumentCompleter -Native -CommandName 'declarest' -ScriptBlock {
     $words = @($commandAst.CommandElements | Select-Object -Skip 1 |
         Where-Object { $_.Extent.EndOffset -le $cursorPosition } |
         ForEach-Object { $_.Extent.Text.Trim('"', "'") })
-    if ($wordToComplete -eq '') { $words += '""' }
+    if ($wordToComplete -eq '') {
+        # Before version 7.3, an empty argument of a program is dropped. Since then, quotes are passed as they are.
+        $drops = $PSVersionTable.PSVersion -lt [version]'7.3.0' -or $PSNativeCommandArgumentPassing -eq 'Legacy'
+        $words += if ($drops) { '""' } else { '' }
+    }
     $lines = @(& declarest __completeNoDesc @words 2>$null)
     $prefix = if ($wordToComplete -match '^(--[^=]*=)') { $Matches[1] } else { '' }
     $lines | Where-Object { $_ -notmatch '^:\d+$' } | ForEach-Object {

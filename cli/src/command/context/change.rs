@@ -43,6 +43,9 @@ pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure
 /// `context rename`.
 pub fn rename(from: Option<&str>, to: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let stored = invocation.catalogue_to_change()?;
+    if from.is_none() && !terminal::is_interactive() {
+        return Err(Failure::invalid("context names are required: declarest context rename FROM TO"));
+    }
     let (from, _) = named_or_picked(from, &stored, "rename")?;
     let index = find(&stored, &from)?;
     let to = match to {

@@ -83,7 +83,11 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
         let probe = with_context(&stored, &new, true)?;
         let probing = invocation.on(&probe, &new.name)?;
         let client = probing.client(probing.context()?, None)?;
-        block_on(openapi::find(arguments.openapi.as_deref(), new.bundle.is_some(), &client))?
+        block_on(async {
+            let document = openapi::find(arguments.openapi.as_deref(), new.bundle.is_some(), &client).await?;
+            openapi::reach(&client).await?;
+            Ok(document)
+        })?
     };
     new.openapi = document.as_ref().map(|document| document.setting(&new.directory));
     // Create what is missing.

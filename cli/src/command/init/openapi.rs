@@ -42,6 +42,14 @@ pub async fn find(
     Ok(Some(Document::Named(setting)))
 }
 
+/// Fails if the server cannot be reached or refuses the credentials. Other answers are fine: the base URL may not exist.
+pub async fn reach(client: &Client) -> Result<(), Failure> {
+    match client.health().await {
+        Err(error) if matches!(error.category(), Category::Transport | Category::Auth) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the URL of a document of the server itself, if the server is used without TLS. The document is then as
 /// trustworthy as the answers of the server.
 fn of_server(text: &str, client: &Client) -> Option<OpenApiSource> {

@@ -9,7 +9,7 @@ use declarest_core::repository::RepositoryError;
 
 use super::{Subject, workspace};
 use crate::error::Failure;
-use crate::interrupt::block_on;
+use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
@@ -20,22 +20,19 @@ pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) 
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let subject = Subject::new(path, invocation)?;
     let missing = || RepositoryError::MetadataMissing { stem: subject.selector.document_stem() };
-    let shown = block_on(async {
-        let metadata = Workspace::local(invocation).await?.metadata;
-        if overrides_only {
-            let stored = metadata.stored(&subject.selector)?;
-            return Ok(stored.last().ok_or_else(missing)?.to_value());
-        }
-        let stored = metadata.stored(&subject.selector)?;
-        let governing = metadata.rules(&subject.representative()?)?;
-        if stored.is_empty() && governing.stated().is_empty() {
-            return Ok(inferred(&subject, invocation).await?.ok_or_else(missing)?.to_value());
-        }
+    let metadata = block_on_local(Workspace::local(invocation))?.metadata;
+    let stored = metadata.stored(&subject.selector)?;
+    let governing = metadata.rules(&subject.representative()?)?;
+    let shown = if overrides_only {
+        stored.last().ok_or_else(missing)?.to_value()
+    } else if stored.is_empty() && governing.stated().is_empty() {
+        block_on(inferred(&subject, invocation))?.ok_or_else(missing)?.to_value()
+    } else {
         let default = merge(vacant(subject.selector.is_collection()), conventions(&subject.text)?.to_value());
         let shown = merge(default, governing.resolved().to_document().to_value());
         // A document of a selector may contain fields that do not apply to its representative path.
-        Ok(stored.iter().map(|document| document.to_value()).fold(shown, merge))
-    })?;
+        stored.iter().map(|document| document.to_value()).fold(shown, merge)
+    };
     Ok(output.show(&shown, None)?)
 }
 
@@ -46,13 +43,13 @@ fn vacant(collection: bool) -> Value {
     };
     let empty = || object(Vec::new());
     let operation = |name: OperationName| {
-        let sent = [("query", empty()), ("headers", empty())];
+        let sent = [("query", empty()), ("headers", empty()), ("body", Value::Null), ("validate", empty())];
         let sent = sent.into_iter().filter(|_| name != OperationName::Compare);
         (name.key(), object(sent.chain([("transforms", Value::Array(Vec::new()))]).collect()))
     };
     let operations = OperationName::ALL.into_iter().map(operation).collect();
-    let mut members =
-        vec![("operations", object(operations)), ("resource", object(vec![("defaults", empty())]))];
+    let resource = vec![("defaults", empty()), ("format", "any".into())];
+    let mut members = vec![("operations", object(operations)), ("resource", object(resource))];
     // Only documents of collections may have a selector.
     if collection {
         members.push(("selector", object(vec![("descendants", false.into())])));
@@ -96,7 +93,7 @@ async fn is_on_server(subject: &Subject, workspace: &Workspace<'_>) -> Result<bo
 pub fn resolve(path: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let subject = Subject::new(path, invocation)?;
-    let rules = block_on(async {
+    let rules = block_on_local(async {
         let workspace = Workspace::local(invocation).await?;
         Ok(workspace.metadata.rules(&subject.representative()?)?)
     })?;

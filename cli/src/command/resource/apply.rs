@@ -1,6 +1,6 @@
 //! `resource apply`, `create` and `update`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -241,18 +241,23 @@ impl Run<'_> {
         // Show or save the written resources.
         let failed: HashSet<&LogicalPath> = changes.failures.iter().map(|failure| &failure.path).collect();
         let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();
-        let looked = self.look_again(written, shows.then_some(single)).await;
+        let looked = self.look_again(written, &changes.ids, shows.then_some(single)).await;
         // A failed write takes precedence over a failure to show the result.
         changes.check(targeted, &self.invocation.messages).and(looked)
     }
 
     /// Reads the written resources, to save or to show them. `shown` is `None` to show nothing, `Some(true)` to show a
     /// single record, and `Some(false)` to show a list.
-    async fn look_again(&self, written: Vec<Resource>, shown: Option<bool>) -> Result<(), Failure> {
+    async fn look_again(
+        &self,
+        written: Vec<Resource>,
+        ids: &HashMap<LogicalPath, String>,
+        shown: Option<bool>,
+    ) -> Result<(), Failure> {
         if written.is_empty() {
             return Ok(());
         }
-        let observed = record::observe(&self.workspace.remote()?, written).await?;
+        let observed = record::observe(&self.workspace.remote()?, written, ids).await?;
         if self.arguments.refresh {
             self.refresh(&observed).await?;
         }

@@ -1,13 +1,19 @@
 //! Saves payloads to the repository.
 
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use declarest_core::authoring::{Batch, Concealed, Declaration, Prepared, SecretOptions, conceal};
-use declarest_core::repository::Store;
+use declarest_core::repository::{RepositoryError, Store};
 use declarest_core::sync::Stop;
 
 use crate::error::Failure;
 use crate::interrupt::finish;
 use crate::invocation::Invocation;
 use crate::workspace::Workspace;
+
+/// How many files are written at once.
+const WRITERS: usize = 16;
 
 /// A save that has passed all checks.
 pub struct Change<'w> {
@@ -51,12 +57,37 @@ impl<'w> Change<'w> {
             invocation.messages.verbose(1, &format!("stored secrets: {stored}"));
         }
         declare(workspace, &concealed.attributes)?;
+        write(&prepared, store)?;
         for prepared in prepared {
-            prepared.write(store)?;
             invocation.messages.verbose(1, &format!("saved {}", prepared.path()));
         }
         declare(workspace, &concealed.whole)
     }
+}
+
+/// Writes the files. Each writer waits until its file is on the disk, which flushes several files at once.
+fn write(prepared: &[Prepared], store: &Store) -> Result<(), RepositoryError> {
+    let next = AtomicUsize::new(0);
+    let write = || {
+        while let Some(one) = prepared.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = one.write(store) {
+                // The other writers end after their current file.
+                next.store(prepared.len(), Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        Ok(())
+    };
+    if prepared.len() == 1 {
+        return write();
+    }
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS.min(prepared.len())).map(|_| scope.spawn(write)).collect();
+        let ends =
+            writers.into_iter().map(|writer| writer.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        // All writers are joined before the first error is returned.
+        ends.collect::<Vec<_>>().into_iter().collect()
+    })
 }
 
 /// Writes metadata. The context needs a place for metadata only if there are declarations.

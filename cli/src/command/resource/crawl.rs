@@ -71,14 +71,19 @@ pub async fn crawl(
     let mut seen = BTreeSet::new();
     while !level.is_empty() {
         let mut next = BTreeSet::new();
-        let mut collections = Vec::new();
+        let (mut collections, mut declared) = (Vec::new(), BTreeMap::new());
         for place in level {
             if exclusions.cover(&place.path, "", "") || !seen.insert(place.path.clone()) {
                 continue;
             }
-            next.extend(below(workspace, &place)?);
+            let names = below(workspace, &place)?;
             if is_collection(workspace, &place.path)? {
+                let (members, others) = split(workspace, &place, names)?;
+                next.extend(others);
+                declared.insert(place.path.clone(), members);
                 collections.push(place);
+            } else {
+                next.extend(names);
             }
         }
         for (place, list) in lists(workspace, collections).await? {
@@ -86,7 +91,13 @@ pub async fn crawl(
                 Ok(members) => next.extend(crawl.add(workspace, place, members, exclusions)?),
                 // A member without children may answer that the collection does not exist.
                 Err(error) if error.category() == Category::NotFound && place.is_nested() => {}
-                Err(error) => crawl.fail(place.pattern, error.into()),
+                Err(error) => {
+                    // Collections below declared members would fail for the same reason.
+                    if !matches!(error.category(), Category::Auth | Category::Transport) {
+                        next.extend(declared.remove(&place.path).unwrap_or_default());
+                    }
+                    crawl.fail(place.pattern, error.into());
+                }
             }
         }
         level = next;
@@ -149,6 +160,24 @@ fn below(workspace: &Workspace<'_>, place: &Place) -> Result<BTreeSet<Place>, Fa
     }
     let paths = names.iter().filter(|name| place.path.child(name).is_ok());
     paths.map(|name| place.child(name, name)).collect()
+}
+
+/// Splits the names below a collection: into its members that the repository declares, and others. The list of the
+/// server shows which members exist.
+fn split(
+    workspace: &Workspace<'_>,
+    collection: &Place,
+    names: BTreeSet<Place>,
+) -> Result<(BTreeSet<Place>, BTreeSet<Place>), Failure> {
+    let (mut members, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for place in names {
+        if repository::resource_file(workspace.tree.as_ref(), &place.path)?.is_some() {
+            members.insert(collection.child(place.path.name(), "_")?);
+        } else {
+            others.insert(place);
+        }
+    }
+    Ok((members, others))
 }
 
 /// Returns whether `path` is a collection according to metadata, the `OpenAPI` document or the repository. The root is

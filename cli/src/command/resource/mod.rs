@@ -32,6 +32,7 @@ use clap::Subcommand;
 use super::defaults::{self, DefaultsCommand};
 use super::metadata::{self, MetadataCommand};
 use crate::error::Failure;
+use crate::input::accepts_assignments;
 use crate::invocation::Invocation;
 use crate::target::PathArguments;
 
@@ -40,12 +41,16 @@ pub enum ResourceCommand {
     /// Print a resource or the members of a collection
     Get(get::GetArguments),
     /// Save a resource from the server, or a payload, to the repository
+    #[command(mut_arg("payload", accepts_assignments))]
     Save(save::SaveArguments),
     /// Create missing resources and update changed ones
+    #[command(mut_arg("payload", accepts_assignments))]
     Apply(apply::ApplyArguments),
     /// Create resources on the server
+    #[command(mut_arg("payload", accepts_assignments))]
     Create(apply::WriteArguments),
     /// Update resources on the server, even if they are equal
+    #[command(mut_arg("payload", accepts_assignments))]
     Update(apply::WriteArguments),
     /// Delete resources on the server, in the repository, or both
     Delete(delete::DeleteArguments),

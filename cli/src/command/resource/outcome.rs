@@ -63,12 +63,13 @@ impl<'i> Run<'i> {
         let counts = applied.counts();
         let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
         if interrupted {
-            return Changes { results, failures: report.failures, interrupted: Some(counts) };
+            let (failures, ids) = (report.failures, report.ids);
+            return Changes { results, failures, ids, interrupted: Some(counts) };
         }
         if targeted > 1 || results.len() > 1 {
             invocation.messages.result(None, &format!("Applied: {counts}."));
         }
-        Changes { results, failures: report.failures, interrupted: None }
+        Changes { results, failures: report.failures, ids: report.ids, interrupted: None }
     }
 }
 
@@ -78,6 +79,8 @@ pub struct Changes {
     pub results: BTreeMap<LogicalPath, Effect>,
     /// The failures, sorted by path.
     pub failures: Vec<Failed>,
+    /// The ids that the server assigned to created resources.
+    pub ids: HashMap<LogicalPath, String>,
     /// The counts, if Ctrl-C ended the run before all resources were attempted.
     interrupted: Option<String>,
 }

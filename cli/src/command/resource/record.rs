@@ -1,7 +1,9 @@
 //! Records of resources after a command, which `--verbose` prints.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, PayloadType, Value};
 use declarest_core::secrets::placeholder_places;
 use declarest_core::sync::{Observed, Remote, Resource};
@@ -65,14 +67,18 @@ impl RecordDescriptor {
     }
 }
 
-/// Reads the current state of `resources` from the server.
+/// Reads the current state of `resources` from the server. `ids` are those that it assigned to created resources.
 pub async fn observe(
     remote: &Arc<Remote>,
     resources: Vec<Resource>,
+    ids: &HashMap<LogicalPath, String>,
 ) -> Result<Vec<(Resource, Observed)>, Failure> {
     let mut observed = Vec::with_capacity(resources.len());
     for resource in resources {
-        let found = remote.read(&resource).await?;
+        let found = match ids.get(&resource.path) {
+            Some(id) => remote.read_created(&resource, id).await?,
+            None => remote.read(&resource).await?,
+        };
         observed.push((resource, found));
     }
     Ok(observed)

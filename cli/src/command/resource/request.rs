@@ -17,7 +17,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use super::delete;
 use super::envelope::EnvelopeArgument;
 use crate::error::Failure;
-use crate::input::{Literals, Payload, PayloadArguments};
+use crate::input::{Literals, Payload, PayloadArguments, accepts_documents};
 use crate::interrupt::{block_on, finish};
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
@@ -33,10 +33,13 @@ pub enum RequestCommand {
     /// Send OPTIONS
     Options(RequestArguments),
     /// Send POST, by the metadata of create
+    #[command(mut_arg("payload", accepts_documents))]
     Post(RequestArguments),
     /// Send PUT, by the metadata of update
+    #[command(mut_arg("payload", accepts_documents))]
     Put(RequestArguments),
     /// Send PATCH, by the metadata of update
+    #[command(mut_arg("payload", accepts_documents))]
     Patch(RequestArguments),
     /// Delete resources on the server, by the metadata of delete
     Delete(DeleteRequestArguments),

@@ -29,7 +29,7 @@ pub struct SaveArguments {
     input: PayloadArguments,
     #[command(flatten)]
     exclusions: Exclusions,
-    /// How a list is saved: as its items or as a single resource
+    /// How a list is saved: as its items, as one resource (single), or as its items if the payload is a list (auto)
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     mode: Mode,
     /// Save the whole resource to the secret store
@@ -57,11 +57,9 @@ pub struct SaveArguments {
 /// How a list is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// As its items, if the payload is a list
+    // Documentation of a value would double the length of the help.
     Auto,
-    /// As its items; a payload that is not a list is an error
     Items,
-    /// As one resource
     Single,
 }
 

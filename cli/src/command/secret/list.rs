@@ -9,9 +9,9 @@ use declarest_core::repository::resources;
 use declarest_core::secrets::{Scope, SecretKey, secret_placeholders};
 use declarest_core::sync::Resource;
 
-use super::open;
+use super::{open, reading};
 use crate::error::Failure;
-use crate::interrupt::{block_on, block_on_local};
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
@@ -36,7 +36,7 @@ pub struct ListArguments {
 pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Adaptive)?;
     let path = arguments.path.optional_target()?.map(|target| target.path);
-    let keys = block_on(async { Ok(open(invocation)?.list().await?) })?;
+    let keys = reading(invocation, async { Ok(open(invocation)?.list().await?) })?;
     if arguments.missing || arguments.unused {
         let mut shown = arguments.beside_the_repository(path.as_ref(), &keys, invocation)?;
         shown.sort();

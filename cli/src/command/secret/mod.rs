@@ -11,7 +11,7 @@ use declarest_core::secrets::SecretStore;
 
 use crate::error::Failure;
 use crate::input::PayloadArguments;
-use crate::interrupt::block_on;
+use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 
@@ -59,8 +59,16 @@ pub fn run(command: &SecretCommand, invocation: &Invocation) -> Result<(), Failu
 fn get(arguments: &key::KeyArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Text)?;
     let key = arguments.key(invocation)?;
-    let secret = block_on(async { Ok(open(invocation)?.get(&key).await?) })?;
+    let secret = reading(invocation, async { Ok(open(invocation)?.get(&key).await?) })?;
     Ok(output.show(&secret.expose(), Some(secret.expose()))?)
+}
+
+/// Runs work that reads secrets. A file needs no threads, and no response to Ctrl-C.
+fn reading<T>(invocation: &Invocation, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    match invocation.context()?.secret_store()?.vault {
+        Some(_) => block_on(work),
+        None => block_on_local(work),
+    }
 }
 
 fn open(invocation: &Invocation) -> Result<SecretStore, Failure> {

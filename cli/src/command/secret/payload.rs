@@ -5,7 +5,7 @@ use std::sync::Arc;
 use declarest_core::payload::Value;
 use declarest_core::secrets::{self, Scope, SecretReader};
 
-use super::open;
+use super::{open, reading};
 use crate::error::Failure;
 use crate::input::{Payload, PayloadArguments};
 use crate::interrupt::block_on;
@@ -24,7 +24,7 @@ pub fn mask(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Fai
 /// Prints the payload with the values of its placeholders.
 pub fn resolve(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
     let (output, Payload { value, descriptor }) = read(input, invocation)?;
-    let resolved = block_on(async {
+    let resolved = reading(invocation, async {
         let reader = SecretReader::new(Some(open(invocation)?));
         invocation.messages.hide_read(&reader);
         Ok(reader.resolve(&Scope::Payload, Some(&descriptor), Arc::new(value)).await?)

@@ -7,7 +7,7 @@ use jaq_core::load::{Arena, File, Loader};
 
 use super::machine::Machine;
 use super::natives;
-use super::{Panicked, instrument, library, on_stack};
+use super::{Panicked, alternatives, instrument, library, on_stack};
 use crate::error::{Categorized, Category};
 use crate::payload::Position;
 
@@ -86,6 +86,7 @@ fn parse_and_compile(text: &str) -> Result<Filter<Machine>, ExpressionError> {
         [(expected, at), ..] => syntax(text, at, expected.as_str()),
         [] => syntax(text, text, "an expression"),
     })?;
+    let tokens = alternatives::joined(tokens);
     let term = Parser::new(&tokens).parse(Parser::term).map_err(|errors| match errors.as_slice() {
         [(Expect::Nothing, found), ..] => syntax(text, Token::opt_as_str(*found, text), "the end"),
         [(expected, found), ..] => syntax(text, Token::opt_as_str(*found, text), expected.as_str()),

@@ -18,6 +18,7 @@ use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
 use jaq_core::ops::Math;
 use jaq_core::path::{Opt, Part, Path};
 
+use super::alternatives;
 use super::natives::{self, toll};
 use super::shape::{headed_by_constant, in_place, single};
 
@@ -231,6 +232,9 @@ impl Instrument {
                 (self.paced(left, owned)?, self.term(right, owned_by_right)?)
             }
             BinaryOp::Pipe(Some(pattern)) => {
+                if let Some(patterns) = alternatives::of_pattern(&pattern) {
+                    return self.term(alternatives::expanded(left, patterns, right), false);
+                }
                 let owned = owned && headed_by_constant(&left);
                 let pattern = self.pattern(pattern)?;
                 let (left, right) = (self.copied(left)?, self.term(right, owned)?);

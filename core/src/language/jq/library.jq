@@ -30,6 +30,11 @@ def join($separator):
   map(if . == null then "" elif type == "number" or type == "boolean" then tojson else . end)
   | if length == 0 then "" else reduce .[1:][] as $x ("" + .[0]; . + $separator + $x) end;
 
+# A part of the date that the format lacks is that of 1900-01-01.
+def strptime($format):
+  . as $text
+  | try strptime_($format) catch ("1900-01-01 " + $text | strptime_("%Y-%m-%d " + $format));
+
 def leaf_paths: paths(scalars);
 def isvalid(f): try (f | true) catch false;
 def toarray: if type == "array" then . else [.] end;

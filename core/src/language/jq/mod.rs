@@ -17,6 +17,7 @@
 //!
 //! Expressions have no access to the environment, files, modules or further input, and `debug` prints nothing.
 
+mod alternatives;
 mod cache;
 mod compile;
 mod convert;

@@ -50,9 +50,17 @@ pub(super) const NOT_TEXT: &str = "only text can be parsed as JSON";
 const LEFT_OUT: [&str; 8] =
     ["env", "halt", "debug_empty", "stderr_empty", "localtime", "strflocaltime", "fromjson", "input"];
 
+/// The function `strptime` of jaq, which requires a whole date.
+const STRPTIME: &str = "strptime_";
+
 /// Returns the functions that expressions may call, without tolls.
 pub(super) fn public() -> impl Iterator<Item = Fun<Machine>> {
     let jaq = jaq_core::funs::<Machine>().chain(jaq_std::funs()).chain(jaq_json::funs());
+    let jaq = jaq.map(|(name, parameters, run)| match name {
+        // The library calls it, and supplies a date if the format has none.
+        "strptime" => (STRPTIME, parameters, run),
+        _ => (name, parameters, run),
+    });
     let ours: [Fun<Machine>; 3] = [
         ("delpaths", v(1), Native::<Machine>::new(update::delete_paths)),
         ("fromjson", v(0), Native::<Machine>::new(from_json)),

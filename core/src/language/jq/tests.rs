@@ -85,6 +85,10 @@ fn beyond_64_bits_numbers_are_floats(#[case] text: &str, #[case] expected: f64) 
 #[case("[1, 2, 3] | .[1.7]", "2")]
 #[case("[1, 2, 3] | .[length / 2]", "2")]
 #[case("[1, 2, 3] | .[1.2] = 9", "[1, 9, 3]")]
+#[case(r#""10:20" | strptime("%H:%M")"#, "[1900,0,1,10,20,0,1,0]")]
+#[case(r#""2020-05" | strptime("%Y-%m") | mktime"#, "1588291200")]
+#[case(r#""2020-01-02T03:04:05Z" | strptime("%Y-%m-%dT%H:%M:%SZ") | mktime"#, "1577934245")]
+#[case(r#"try ("x" | strptime("%H:%M")) catch "invalid""#, "\"invalid\"")]
 #[case("[1,2,1] - [1]", "[2]")]
 fn arithmetic(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(evaluate(text, "null").unwrap(), json(expected));
@@ -128,6 +132,37 @@ fn arithmetic(#[case] text: &str, #[case] expected: &str) {
 #[case::delpaths(r#"delpaths([["a"],["b",0]])"#, r#"{"a":1,"b":[1,2]}"#, r#"{"b":[2]}"#)]
 fn updates(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
     assert_eq!(evaluate(text, input).unwrap(), json(expected));
+}
+
+/// The expected values are those of jq.
+#[rstest]
+#[case::first("[1] as [$a] ?// $a | [$a]", "[1]")]
+#[case::second(r#"{"a":1} as [$a] ?// {$a} ?// $a | [$a]"#, "[1]")]
+#[case::last("3 as [$a] ?// {$a} ?// $a | [$a]", "[3]")]
+#[case::others_are_null("[[3]] | .[] as [$a] ?// {$b} | {$a, $b}", r#"{"a":3,"b":null}"#)]
+#[case::body_fails(
+    r#"[[3]] | .[] as [$a] ?// [$b] | if $a != null then error("x") else {$a, $b} end"#,
+    r#"{"a":null,"b":3}"#
+)]
+#[case::all_fail(r#"try ([[3]] | .[] as [$a] ?// [$b] | error("x")) catch ."#, r#""x""#)]
+#[case::input("7 | [1] as {$a} ?// [$a] | [., $a]", "[7,1]")]
+#[case::functions_stay("[[1,2]] | .[] as {$length} ?// $length | [length, $length]", "[1,[1,2]]")]
+#[case::nested("[[1]] as {$a} ?// [$a] | $a as {$b} ?// [$b] | [$a, $b]", "[[1],1]")]
+#[case::in_parts(r#"["\([1] as {$a} ?// [$a] | $a)", ([2] as {$a} ?// [$a] | $a)]"#, r#"["1",2]"#)]
+#[case::break_out("[label $out | [1] as {$a} ?// [$a] | $a, break $out]", "[1]")]
+#[case::several("[(1, [2]) as [$a] ?// $a | $a]", "[1,2]")]
+#[case::alternative_operator("[.x? // 5]", "[5]")]
+fn alternatives_of_patterns(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, "null").unwrap(), json(expected));
+}
+
+#[rstest]
+#[case(". as [$a] ?// | $a")]
+#[case(". as [$a] ? $b | $a")]
+#[case(". as ?// $b | $b")]
+#[case("reduce . as [$a] ?// $a (0; 1)")]
+fn an_incomplete_alternative_is_a_syntax_error(#[case] text: &str) {
+    assert!(Program::compile(text, Origin::Metadata).is_err());
 }
 
 #[rstest]

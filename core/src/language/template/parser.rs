@@ -101,11 +101,9 @@ impl<'t> Parser<'t> {
     /// Parses `{{name}}`, `{{$v := P}}`, `{{$v = P}}` or `{{P}}`.
     fn output(&mut self, action: &Action) -> Result<Node, TemplateError> {
         match action.tokens.as_slice() {
-            [Token { kind: TokenKind::Name(name), .. }] if is_field_name(name) => {
-                let pointer: Pointer = std::iter::once(name.clone()).collect();
-                let name = Token { kind: TokenKind::Pointer(pointer), at: action.span.start, spaced: true };
-                let named = Action { span: action.span.clone(), tokens: vec![name] };
-                Ok(Node::Output(self.expressions.expression(&named, 0)?))
+            [Token { kind: TokenKind::Name(name), .. }] if is_field_name(name) => self.field(action, name),
+            [Token { kind: TokenKind::Fields(names), .. }] if names.len() == 1 => {
+                self.field(action, names.first().map_or("", String::as_str))
             }
             [
                 Token { kind: TokenKind::Variable(name), at, .. },
@@ -127,6 +125,15 @@ impl<'t> Parser<'t> {
             }
             _ => Ok(Node::Output(self.expressions.expression(action, 0)?)),
         }
+    }
+
+    /// Returns the node of `{{name}}` or `{{.name}}`: a field of the root, also within `with` and `range`. Metadata for
+    /// v0.3.8 relies on it.
+    fn field(&mut self, action: &Action, name: &str) -> Result<Node, TemplateError> {
+        let pointer: Pointer = std::iter::once(name.to_owned()).collect();
+        let name = Token { kind: TokenKind::Pointer(pointer), at: action.span.start, spaced: true };
+        let named = Action { span: action.span.clone(), tokens: vec![name] };
+        Ok(Node::Output(self.expressions.expression(&named, 0)?))
     }
 
     fn if_block(&mut self, action: &Action) -> Result<Node, TemplateError> {

@@ -40,6 +40,11 @@ impl GivenIds {
         }
     }
 
+    /// Returns the ids, and forgets them.
+    pub fn take(&self) -> HashMap<LogicalPath, String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Returns `path` with the ids of its parents; `None` if nothing changes.
     pub fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
         let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -207,6 +207,7 @@ impl Execution {
             }
         }
         let Self { sender, tally, mut report, .. } = self;
+        report.ids = sender.writer.ids.take();
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
         let recurrences = sender.writer.recurrences.is_some().then_some(tally.seen);
         let mut report = report.concluded(recurrences, &sender.stop);

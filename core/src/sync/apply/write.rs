@@ -24,7 +24,7 @@ pub struct Writer {
     pub session: Session,
     /// Desired resources that the tree does not hold.
     pub given: HashMap<LogicalPath, Resource>,
-    ids: GivenIds,
+    pub ids: GivenIds,
     /// The contents of resources that others refer to, after the writes of the run.
     referred: Arc<Remote>,
     pub recurrences: Option<Arc<Recurrences>>,

@@ -1,5 +1,7 @@
 //! The report of a run.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::{Failure, Recurrences, Stop};
@@ -20,6 +22,9 @@ pub struct Report {
     /// The recurrences for the next run, if they are watched.
     #[serde(skip)]
     pub recurrences: Option<Recurrences>,
+    /// The ids that the server assigned to resources that were created, as segments of paths.
+    #[serde(skip)]
+    pub ids: HashMap<LogicalPath, String>,
     /// Set if pruning was refused as a whole.
     pub prune_refused: Option<PruneRefused>,
     /// Resources that were not pruned because Git declares them under another path, sorted by path.

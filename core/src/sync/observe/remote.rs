@@ -183,6 +183,16 @@ impl Remote {
         self.observe(wanted, false).await
     }
 
+    /// Reads a resource that was created with this id of [`Report::ids`](crate::sync::Report::ids). A server may not show
+    /// it in lists yet.
+    pub async fn read_created(&self, wanted: &Resource, id: &str) -> Result<Observed, SyncError> {
+        let id = wanted.rules.path_names().decode(id);
+        match self.read_at(&wanted.with_remote_id(&id)).await {
+            Ok(observed) if observed.payload.is_some() => Ok(observed),
+            _ => self.read(wanted).await,
+        }
+    }
+
     /// Like [`Self::read`], for a resource that is to be deleted.
     pub(crate) async fn read_doomed(&self, wanted: &Resource) -> Result<Observed, SyncError> {
         if self.parents.contains(&wanted.path) {

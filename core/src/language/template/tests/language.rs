@@ -75,7 +75,8 @@ fn numbers_have_no_exponent(#[case] number: &str, #[case] expected: &str) {
 #[case("{{if /a/x/y}}y{{else}}n{{end}}", "n")]
 #[case("{{if .empty}}1{{else if .none}}2{{else if .size}}3{{else}}4{{end}}", "3")]
 #[case("{{if .empty}}1{{else if .none}}2{{else}}4{{end}}", "4")]
-#[case("{{with .a}}{{.b}}-{{.c.d}}-{{/name}}-{{$.size}}{{end}}", "deep-deeper-Rio-3")]
+#[case("{{with .a}}{{.c.d}}-{{.name}}-{{/name}}-{{$.size}}{{end}}", "deeper-Rio-Rio-3")]
+#[case("{{with .a}}{{print .b}}{{if .b}}!{{end}}{{- .name -}} {{end}}", "deep!Rio")]
 #[case("{{with .none}}y{{else}}{{.name}}{{end}}", "Rio")]
 #[case("{{range .tags}}<{{.}}>{{end}}", "<a><b>")]
 #[case("{{range $v := .tags}}<{{$v}}>{{end}}", "<a><b>")]
@@ -83,7 +84,8 @@ fn numbers_have_no_exponent(#[case] number: &str, #[case] expected: &str) {
 #[case("{{range $k, $v := .a}}{{$k}};{{end}}", "b;c;")]
 #[case("{{range .none}}y{{else}}none{{end}}", "none")]
 #[case("{{range .absent}}y{{else}}none{{end}}", "none")]
-#[case("{{range .tills}}{{.uid}}{{if .on}}!{{end}} {{end}}", "t1! t2 ")]
+#[case("{{range .tills}}{{print .uid}}{{if .on}}!{{end}} {{end}}", "t1! t2 ")]
+#[case("{{range .tills}}{{.name}} {{end}}", "Rio Rio ")]
 #[case("{{range $i, $t := .tills}}{{$t.uid}}{{end}}", "t1t2")]
 #[case("{{range .tills}}{{size}}{{/size}}{{$.size}} {{end}}", "333 333 ")]
 fn blocks(#[case] template: &str, #[case] expected: &str) {
@@ -101,7 +103,7 @@ fn blocks(#[case] template: &str, #[case] expected: &str) {
 #[case("{{$x := 1}}{{$x = 2}}{{$x}}", "2")]
 #[case("{{$x := 1}}{{if true}}{{$x = 2}}{{end}}{{$x}}", "2")]
 #[case("{{$last := \"\"}}{{range .tags}}{{$last = .}}{{end}}{{$last}}", "b")]
-#[case("{{with $a := .a}}{{$a.b}}{{.b}}{{end}}", "deepdeep")]
+#[case("{{with $a := .a}}{{$a.b}}{{print .b}}{{end}}", "deepdeep")]
 #[case("{{with $a := .none}}y{{else}}n{{end}}", "n")]
 #[case("{{if $n := .name}}{{$n}}{{end}}", "Rio")]
 #[case("{{if $n := .none}}y{{else if $m := .name}}{{$m}}{{end}}", "Rio")]
@@ -138,8 +140,8 @@ fn templates_without_actions_are_static() {
 #[case("{{/a}}{{b}}{{.c.d}}{{$.e}}", "/a /b /c/d /e")]
 #[case("{{/a}}{{if .a}}{{print (len /b)}}{{end}}", "/a /b")]
 #[case("{{json_pointer \"/x y\"}}{{index . \"k\" \"l\"}}{{index $ \"m\" 0 \"n\"}}", "/x y /k/l /m")]
-#[case("{{with .a}}{{.b}}{{$.c}}{{/d}}{{else}}{{.e}}{{end}}", "/a /c /d /e")]
-#[case("{{range .a}}{{.b}}{{end}}{{$x := /c}}{{$x.d}}{{print .}}", "/a /c")]
+#[case("{{with .a}}{{.b}}{{$.c}}{{/d}}{{else}}{{.e}}{{end}}", "/a /b /c /d /e")]
+#[case("{{range .a}}{{print .b}}{{end}}{{$x := /c}}{{$x.d}}{{print .}}", "/a /c")]
 fn pointers_are_collected(#[case] template: &str, #[case] expected: &str) {
     let template = Template::parse(template, Kind::Query).unwrap();
     let pointers: Vec<String> = template.pointers().iter().map(ToString::to_string).collect();
