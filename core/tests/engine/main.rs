@@ -17,6 +17,7 @@ mod lost_answers;
 mod old_tokens;
 mod pruning;
 mod recurrences;
+mod references;
 mod scene;
 mod secrets;
 mod stops;

@@ -35,9 +35,22 @@ impl Sent {
         !matches!(self.method.as_str(), "GET" | "LIST") && !self.is_token()
     }
 
+    /// Whether this is a part of the search for a resource: nothing has its name, it is the list of a collection that a
+    /// name was not found in, or the addresses of other requests end with its id.
+    pub fn is_search(&self, run: &[Self]) -> bool {
+        let (path, id) = (self.path(), format!("/{}", self.path().rsplit('/').next().unwrap_or_default()));
+        let is_listed = |other: &Self| other.status == 404 && parent(other.path()) == path;
+        let refers = |other: &Self| parent(other.path()) != parent(path) && other.path().ends_with(&id);
+        self.status == 404 || run.iter().any(|other| is_listed(other) || refers(other))
+    }
+
     fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 pub struct Traffic {

@@ -6,6 +6,7 @@ use super::derive::DerivedFields;
 use super::field::FIXED_FIELDS;
 use super::operand::Operand;
 use super::target::Target;
+use crate::language::referred::ReferenceValues;
 use crate::payload::{Descriptor, Object, PayloadType, Value};
 
 /// The values that a template can refer to, borrowed.
@@ -39,6 +40,8 @@ pub struct Scope<'a> {
     pub remote_id: &'a str,
     /// The fields that are derived from the path.
     pub derived: &'a DerivedFields,
+    /// The values of other resources; without them, `ref` is an error.
+    pub values: Option<&'a dyn ReferenceValues>,
 }
 
 impl<'a> Scope<'a> {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, PRUNE, Resource, SyncError};
 use crate::language::reference::{Reference, references};
+use crate::language::referred::Unread;
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 
@@ -45,16 +46,23 @@ pub struct Action {
 pub struct Dependencies(pub Vec<LogicalPath>);
 
 impl Resource {
-    /// Returns the paths that the resource depends on: those that metadata states, and those that its payload refers to.
+    /// Returns the paths of the resources and collections that are written before the resource.
+    pub fn depends_on(&self) -> Result<Vec<LogicalPath>, SyncError> {
+        Ok(self.dependencies()?.map(|dependencies| dependencies.0).unwrap_or_default())
+    }
+
+    /// Returns the paths that the resource depends on: those that metadata states, and those that its payload and
+    /// the templates of metadata refer to.
     pub(crate) fn dependencies(&self) -> Result<Option<Box<Dependencies>>, SyncError> {
         let mut paths = if self.rules.resolved().depends_on.is_empty() {
             Vec::new()
         } else {
-            self.evaluation()?.dependencies()?
+            self.evaluation_with(Some(&Unread))?.dependencies()?
         };
         // A malformed reference fails the resource when it is filled in.
         let referred = references(&self.payload).unwrap_or_default();
-        for (_, Reference { path, .. }) in referred {
+        let referred = referred.into_iter().map(|(_, reference)| reference);
+        for Reference { path, .. } in referred.chain(self.template_references()) {
             if !paths.contains(&path) {
                 paths.push(path);
             }

@@ -195,6 +195,10 @@ impl Remote {
         // For most resources, the address of their names is sufficient.
         match self.read_at(wanted).await {
             Ok(observed) if Wanted::of(wanted).one_name => Ok(observed),
+            // Its address contains the value of a resource that does not exist.
+            Err(error) if error.lacks_reference() => {
+                Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
+            }
             // A singleton needs no proof, because it is never created.
             read if wanted.rules.resolved().singleton => {
                 if is_not_found(&read) {
