@@ -14,6 +14,7 @@
 //! | `identity PATH` | alias and remote id |
 //! | `references PATH` | the references in the payload: place, path and pointer |
 //! | `dependencies PATH` | the paths that metadata states as written before the resource |
+//! | `located OPERATION PATH PATH` | the request, without its body, of a resource at a path on the server and in Git |
 //! | `shown OPERATION PATH` | the request without its body, with references that are not resolved |
 //! | `request OPERATION PATH` | the request with the headers that metadata defines, and its body |
 //! | `error PATH` | the error of syncing the resource, or of opening the tree's bundle |
@@ -128,6 +129,10 @@ impl Reader {
             }
             "error" => words(&self.refusal(&path()), text),
             "references" => texts(&self.references(&path()), text),
+            "located" => {
+                let at = LogicalPath::parse(&block.arguments[1]).unwrap();
+                texts(&self.located(&block.arguments[0], &at, path()), text)
+            }
             "shown" => texts(&self.shown(&block.arguments[0], &path()), text),
             "dependencies" => texts(&self.dependencies(&path()), text),
             "differences" => texts(&self.differences(&path()), text),
@@ -233,6 +238,13 @@ impl Reader {
     fn shown(&self, operation: &str, path: &LogicalPath) -> String {
         let resource = self.desired(path).unwrap();
         let rendered = resource.evaluation_with(Some(&Unread)).unwrap().render(named(operation)).unwrap();
+        format!("{} {}\nAccept: {}", rendered.method, rendered.path, rendered.accept)
+    }
+
+    fn located(&self, operation: &str, at: &LogicalPath, declared: LogicalPath) -> String {
+        let mut resource = self.desired(at).unwrap();
+        resource.declared = Some(declared);
+        let rendered = resource.evaluation().unwrap().render(named(operation)).unwrap();
         format!("{} {}\nAccept: {}", rendered.method, rendered.path, rendered.accept)
     }
 

@@ -27,6 +27,7 @@ use crate::payload::{Descriptor, PayloadType, Value};
 /// [`Evaluation`](super::Evaluation) applies them to one
 /// resource or collection.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the rules")]
 pub struct Rules {
     documents: Vec<String>,
     /// The content of each document.
@@ -47,6 +48,8 @@ pub struct Rules {
     reads_others: bool,
     /// Whether templates refer to other resources.
     refers: bool,
+    /// Whether templates name the ids of parents.
+    names_ids: bool,
     pub(super) api: Option<Arc<Api>>,
     /// The compiled validations by operation, and method and path template of `OpenAPI`.
     validations: Mutex<HashMap<(OperationName, String), Arc<Validation>>>,
@@ -101,6 +104,7 @@ impl Rules {
             runs_jq: false,
             reads_others: false,
             refers: false,
+            names_ids: false,
             api: None,
             validations: Mutex::default(),
             digest: OnceLock::new(),
@@ -145,7 +149,7 @@ impl Rules {
                 || operations.iter().any(|operation| operation.any(test))
                 || bodies.any(|body| any_in_body(body, test))
         };
-        let refers = any(&Template::refers);
+        let (refers, names_ids) = (any(&Template::refers), any(&names_ids));
         Ok(Self {
             documents,
             stated,
@@ -162,6 +166,7 @@ impl Rules {
             runs_jq,
             reads_others,
             refers,
+            names_ids,
             api,
             validations: Mutex::default(),
             digest: OnceLock::new(),
@@ -347,6 +352,11 @@ impl Rules {
         self.refers
     }
 
+    /// Returns whether templates name the ids of parents, so that requests need them.
+    pub fn names_ids(&self) -> bool {
+        self.names_ids
+    }
+
     /// The media type of the patch that `operation` sends; `None` if it sends a whole payload.
     pub(super) fn patch_type(&self, operation: OperationName) -> Option<&'static str> {
         let mode = self.resolved.operation(operation).mode.filter(|_| operation == OperationName::Update);
@@ -470,6 +480,11 @@ fn any_in_body(body: &Value, test: &dyn Fn(&Template) -> bool) -> bool {
         Value::Object(members) => members.values().any(|member| any_in_body(member, test)),
         _ => false,
     }
+}
+
+/// Whether a template names the ids of parents.
+fn names_ids(template: &Template) -> bool {
+    template.pointers().iter().any(|pointer| pointer.tokens().first().is_some_and(|name| name == "ids"))
 }
 
 impl Steps {

@@ -15,6 +15,7 @@ mod bulk;
 mod first_sync;
 mod lost_answers;
 mod old_tokens;
+mod parents;
 mod pruning;
 mod recurrences;
 mod references;

@@ -18,9 +18,10 @@ use crate::payload::{Descriptor, Object, PayloadType, Value};
 ///    `descendantPath` and `descendantCollectionPath`;
 /// 2. the members of an object payload;
 /// 3. `logicalPath`, `logicalCollectionPath`, `alias`, `remoteID`, and `id`, which is the remote id unless it is
-///    blank; `aliases`, the names of the parents in the repository;
+///    blank;
 /// 4. path-derived fields, then plural fields;
-/// 5. `contentType`, the active media type, unless the payload is an object.
+/// 5. `aliases`, the names of the parents in the repository, and `ids`, their names on the server;
+/// 6. `contentType`, the active media type, unless the payload is an object.
 ///
 /// A payload's own `id` therefore hides the remote id; `remoteID` is always the remote id.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +51,8 @@ impl<'a> Scope<'a> {
         self.engine_field(name)
             .or_else(|| self.members().and_then(|members| members.get(name)).map(Operand::Value))
             .or_else(|| self.identity_field(name).map(Operand::Field))
-            .or_else(|| (name == "aliases").then(|| Operand::Value(self.derived.aliases())))
             .or_else(|| self.derived.get(name).map(Operand::Field))
+            .or_else(|| self.derived.of_parents(name).map(Operand::Value))
             .or_else(|| self.content_type(name).map(Operand::Field))
             .unwrap_or(Operand::Missing)
     }
