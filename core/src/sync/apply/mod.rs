@@ -196,7 +196,9 @@ impl Execution {
                 self.replaced.extend(action.replaces().then(|| action.path.clone()));
                 self.report.stats.pruned += 1;
             }
-            Err(error) => self.report.failures.push(action.failed(&error)),
+            // The plan states already why its request cannot be made.
+            Err(error) if !action.is_impossible() => self.report.failures.push(action.failed(&error)),
+            Err(_) => {}
         };
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
     }

@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, PRUNE, Resource, SyncError};
+use crate::control::visible;
 use crate::language::reference::{Reference, references};
 use crate::language::referred::Unread;
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
+use crate::secrets::Redactor;
 
 /// The planned action for one resource, and its reason.
 #[derive(Debug, Serialize)]
@@ -31,6 +33,9 @@ pub struct Action {
     /// The request.
     #[serde(skip)]
     pub(crate) sending: Sending,
+    /// The create that follows the deletion of a replacement. It is made again when it is sent.
+    #[serde(skip)]
+    pub(crate) recreation: Option<Box<Call>>,
     /// Identifies the differences if recurrences are watched.
     #[serde(skip)]
     pub(crate) mark: Option<Mark>,
@@ -137,6 +142,7 @@ impl Action {
             depends_on,
             compared: None,
             sending,
+            recreation: None,
             mark: None,
             content: None,
         }
@@ -179,6 +185,15 @@ impl Action {
     /// Whether the resource is deleted and created again.
     pub fn replaces(&self) -> bool {
         self.reason == Reason::Replaced
+    }
+
+    /// Returns method and path of the requests that replace the resource, its deletion and its create, without secrets.
+    pub fn replacement(&self) -> Option<[String; 2]> {
+        let shown = |Call { request, .. }: &Call| {
+            let path = Redactor::new(request.secrets.iter()).redact(&request.path);
+            format!("{} {}", request.method, visible(&path))
+        };
+        Some([shown(self.call()?), shown(self.recreation.as_deref()?)])
     }
 
     /// Returns the request if it exists.
