@@ -91,6 +91,8 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 seeded: false,
                 held: declarest_core::memory::Share::default(),
                 reading: None,
+                values: None,
+                secret_values: Arc::default(),
             };
             let observed = Observed::new(desired.clone(), Some(subject.observed.clone()));
             decide(&desired, &observed, false).unwrap().step == Step::Update

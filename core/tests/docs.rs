@@ -14,6 +14,8 @@
 //! | `identity PATH` | alias and remote id |
 //! | `references PATH` | the references in the payload: place, path and pointer |
 //! | `dependencies PATH` | the paths that metadata states as written before the resource |
+//! | `located OPERATION PATH PATH` | the request, without its body, of a resource at a path on the server and in Git |
+//! | `shown OPERATION PATH` | the request without its body, with references that are not resolved |
 //! | `request OPERATION PATH` | the request with the headers that metadata defines, and its body |
 //! | `error PATH` | the error of syncing the resource, or of opening the tree's bundle |
 //! | `differences PATH` | the differences of the observed payload |
@@ -37,6 +39,7 @@ use std::path::{Path, PathBuf};
 use declarest_core::bundle::{Bundle, BundleError, BundleSource, Options, Reference};
 use declarest_core::error::with_causes;
 use declarest_core::language::reference::references;
+use declarest_core::language::referred::Unread;
 use declarest_core::language::template::IdentityTemplate;
 use declarest_core::metadata::document::{Document, Layers, compact};
 use declarest_core::metadata::{NextPage, OperationName, PageView};
@@ -126,6 +129,11 @@ impl Reader {
             }
             "error" => words(&self.refusal(&path()), text),
             "references" => texts(&self.references(&path()), text),
+            "located" => {
+                let at = LogicalPath::parse(&block.arguments[1]).unwrap();
+                texts(&self.located(&block.arguments[0], &at, path()), text)
+            }
+            "shown" => texts(&self.shown(&block.arguments[0], &path()), text),
             "dependencies" => texts(&self.dependencies(&path()), text),
             "differences" => texts(&self.differences(&path()), text),
             "transformed" => values(&self.transformed(&block.arguments[0], &path())),
@@ -227,9 +235,22 @@ impl Reader {
         lines(found.iter().map(|(at, reference)| format!("{at} {} {}", reference.path, reference.pointer)))
     }
 
+    fn shown(&self, operation: &str, path: &LogicalPath) -> String {
+        let resource = self.desired(path).unwrap();
+        let rendered = resource.evaluation_with(Some(&Unread)).unwrap().render(named(operation)).unwrap();
+        format!("{} {}\nAccept: {}", rendered.method, rendered.path, rendered.accept)
+    }
+
+    fn located(&self, operation: &str, at: &LogicalPath, declared: LogicalPath) -> String {
+        let mut resource = self.desired(at).unwrap();
+        resource.declared = Some(declared);
+        let rendered = resource.evaluation().unwrap().render(named(operation)).unwrap();
+        format!("{} {}\nAccept: {}", rendered.method, rendered.path, rendered.accept)
+    }
+
     fn dependencies(&self, path: &LogicalPath) -> String {
         let resource = self.desired(path).unwrap();
-        lines(resource.evaluation().unwrap().dependencies().unwrap().iter().map(ToString::to_string))
+        lines(resource.depends_on().unwrap().iter().map(ToString::to_string))
     }
 
     fn differences(&self, path: &LogicalPath) -> String {

@@ -75,6 +75,7 @@ fn rendered(template: &Template, is_list: bool) -> Result<String, impl std::erro
         alias: if is_list { "" } else { "t1" },
         remote_id: if is_list { "" } else { "7" },
         derived: &derived,
+        values: None,
     })
 }
 

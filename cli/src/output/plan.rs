@@ -50,6 +50,9 @@ struct ActionView<'p> {
     differences: Vec<DiffRecord>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<&'p str>,
+    /// The requests of a replacement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<[String; 2]>,
 }
 
 impl<'p> PlanView<'p> {
@@ -59,7 +62,8 @@ impl<'p> PlanView<'p> {
             let differences = action.differences.iter();
             let differences = differences.map(|difference| DiffRecord::new(path, difference)).collect();
             let depends_on = action.depends_on().iter().map(LogicalPath::as_str).collect();
-            ActionView { path, step: action.step, reason: action.reason, differences, depends_on }
+            let requests = action.replacement();
+            ActionView { path, step: action.step, reason: action.reason, differences, depends_on, requests }
         };
         Self {
             revision: plan.revision.as_ref().map(ToString::to_string),

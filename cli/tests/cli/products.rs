@@ -416,13 +416,42 @@ fn a_fixed_attribute_is_changed_by_a_replacement() {
     Plan: 1 to create, 0 to update, 1 to delete, 0 unchanged.
     ");
     let run = place.run(&["plan", "/", "-r", "-o", "json"]);
-    assert!(run.stdout.contains("\"reason\": \"replaced\""), "{run}");
+    let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+    let requests = json!(["DELETE /queues/q1", "PUT /queues/q1"]);
+    assert_eq!(
+        (&plan["actions"][0]["reason"], &plan["actions"][0]["requests"]),
+        (&json!("replaced"), &requests)
+    );
+    let run = place.run(&["resource", "explain", "/queues/q1", "-o", "text"]);
+    insta::assert_snapshot!(run.stdout, @r"
+    replace /queues/q1/arguments/max
+    replaced by DELETE /queues/q1 and PUT /queues/q1
+    ");
     let run = place.run(&["resource", "apply", "/", "-r"]);
     let writes = ["DELETE /queues/q1 204", "PUT /queues/q1 201"].map(String::from).to_vec();
     assert_eq!((run.code, place.server.writes()), (0, writes.clone()), "{run}");
     assert_eq!(place.server.get("/queues/q1"), Some(json!({"name": "q1", "arguments": {"max": 5}})));
     let run = place.run(&["resource", "apply", "/", "-r"]);
     assert_eq!((run.code, place.server.writes()), (0, writes), "{run}");
+}
+
+#[test]
+fn a_resource_that_cannot_be_created_is_not_deleted() {
+    let metadata = "resource: {id: /name, alias: /name, replaceOn: [/arguments]}
+operations: {create: {path: '/new/{{/region}}'}}
+";
+    let files = [
+        ("queues/_/metadata.yaml", metadata),
+        ("queues/q1/resource.json", r#"{"name": "q1", "arguments": {"max": 5}}"#),
+    ];
+    let place = Place::new(ApiServer::rest(&["/queues"], Ids::Stated("name")), &files);
+    place.server.put("/queues/q1", json!({"name": "q1", "arguments": {"max": 9}}));
+    for command in [&["plan", "/", "-r"][..], &["resource", "apply", "/", "-r"]] {
+        let run = place.run(command);
+        assert_ne!(run.code, 0, "{run}");
+        assert_eq!(run.stderr.matches("operations.create.path").count(), 1, "{run}");
+    }
+    assert_eq!(place.server.writes(), Vec::<String>::new());
 }
 
 #[test]

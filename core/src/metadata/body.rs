@@ -20,10 +20,10 @@ pub struct Body {
 impl Evaluation<'_> {
     /// Returns the body of `operation`, whose request is `rendered`; `None` if the operation sends none.
     ///
-    /// A body that metadata states is sent, with the templates in its texts rendered. Otherwise create and update send `payload`; by its mode, an
-    /// update sends the merge of both, or a patch. A structured payload is transformed, and it is an error if a required
-    /// attribute is missing. Text and bytes are sent unchanged. A delete sends the payload of its resource if it has
-    /// transforms of its own.
+    /// A body that metadata states is sent, with the templates in its texts rendered. Otherwise create and update send
+    /// `payload`; by its mode, an update sends the merge of both, or a patch. A structured payload is transformed, and it
+    /// is an error if a required attribute is missing. Text and bytes are sent unchanged. A delete sends the payload of
+    /// its resource if it has transforms of its own.
     pub fn body(
         &self,
         operation: OperationName,
@@ -61,7 +61,7 @@ impl Evaluation<'_> {
     }
 
     /// Returns `stated` with the templates in its texts rendered.
-    fn filled(&self, stated: Value, field: &dyn Fn() -> String) -> Result<Value, MetadataError> {
+    pub(super) fn filled(&self, stated: Value, field: &dyn Fn() -> String) -> Result<Value, MetadataError> {
         Ok(match stated {
             Value::String(text) if text.contains("{{") => match Template::parse(&text, Kind::Query) {
                 Ok(template) => Value::String(self.text(&template, field)?),

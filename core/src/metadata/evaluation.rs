@@ -10,6 +10,7 @@ use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps, step_fie
 use super::transform::{Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
 use crate::language::jq::{Context, ResourceReader};
+use crate::language::referred::ReferenceValues;
 use crate::language::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
 use crate::path::{LogicalPath, PathNames, url_path};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
@@ -59,26 +60,51 @@ pub struct Evaluation<'a> {
     pub(super) observed: Option<&'a Value>,
     /// The reader of other resources.
     reader: Option<&'a dyn ResourceReader>,
+    /// The values that templates refer to.
+    values: Option<&'a dyn ReferenceValues>,
 }
 
 impl Rules {
     /// Applies the rules to one resource.
     pub fn on_resource<'a>(&'a self, subject: Subject<'a>) -> Result<Evaluation<'a>, MetadataError> {
+        self.on_resource_with(subject, None)
+    }
+
+    /// Like [`Self::on_resource`], with the values that templates refer to.
+    pub fn on_resource_with<'a>(
+        &'a self,
+        subject: Subject<'a>,
+        values: Option<&'a dyn ReferenceValues>,
+    ) -> Result<Evaluation<'a>, MetadataError> {
         let collection = subject.path.parent().unwrap_or_else(LogicalPath::root);
-        Evaluation::new(self, subject, collection)
+        Evaluation::new(self, subject, collection, values)
     }
 
     /// Applies the rules to the collection at `path` itself.
     pub fn on_collection<'a>(&'a self, path: &'a LogicalPath) -> Result<Evaluation<'a>, MetadataError> {
+        self.on_collection_with(path, None)
+    }
+
+    /// Like [`Self::on_collection`], with the values that templates refer to.
+    pub fn on_collection_with<'a>(
+        &'a self,
+        path: &'a LogicalPath,
+        values: Option<&'a dyn ReferenceValues>,
+    ) -> Result<Evaluation<'a>, MetadataError> {
         static UNNAMED: Identity = Identity { alias: String::new(), remote_id: String::new() };
         let subject = Subject { path, identity: &UNNAMED, payload: None, descriptor: None };
-        Evaluation::new(self, subject, path.clone())
+        Evaluation::new(self, subject, path.clone(), values)
     }
 }
 
 impl<'a> Evaluation<'a> {
     /// Fails if `remoteCollectionPath` cannot be rendered.
-    fn new(rules: &'a Rules, subject: Subject<'a>, collection: LogicalPath) -> Result<Self, MetadataError> {
+    fn new(
+        rules: &'a Rules,
+        subject: Subject<'a>,
+        collection: LogicalPath,
+        values: Option<&'a dyn ReferenceValues>,
+    ) -> Result<Self, MetadataError> {
         let descendants = rules.descendants.map(|depth| {
             let root = ancestor(subject.path, depth);
             Descendants::new(&root, subject.path, &collection)
@@ -92,6 +118,7 @@ impl<'a> Evaluation<'a> {
             remote_collection: String::new(),
             observed: None,
             reader: None,
+            values,
         };
         evaluation.derived = derive_fields(&evaluation.target(), &rules.patterns);
         evaluation.remote_collection = evaluation.render_collection()?;
@@ -230,6 +257,18 @@ impl<'a> Evaluation<'a> {
         self.rules.depends_on.iter().enumerate().map(path).collect()
     }
 
+    /// Renders all templates of these operations, to record the references in them. Faults are found when the operation
+    /// is used.
+    pub fn visit_templates(&self, operations: &[OperationName]) {
+        for operation in operations {
+            let _ = self.render(*operation);
+            let _ = self.steps(*operation);
+            if let Some(body) = &self.rules.resolved.operation(*operation).body {
+                let _ = self.filled(body.clone(), &String::new);
+            }
+        }
+    }
+
     /// Returns the class of the payload: that of its descriptor, otherwise of its concrete format, otherwise of its
     /// value.
     pub(super) fn class(&self) -> Class {
@@ -326,6 +365,7 @@ impl<'a> Evaluation<'a> {
             alias: &self.subject.identity.alias,
             remote_id: &self.subject.identity.remote_id,
             derived: &self.derived,
+            values: self.values,
         }
     }
 

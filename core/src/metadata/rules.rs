@@ -27,6 +27,7 @@ use crate::payload::{Descriptor, PayloadType, Value};
 /// [`Evaluation`](super::Evaluation) applies them to one
 /// resource or collection.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the rules")]
 pub struct Rules {
     documents: Vec<String>,
     /// The content of each document.
@@ -45,6 +46,10 @@ pub struct Rules {
     pub(super) programs: Arc<ProgramCache>,
     runs_jq: bool,
     reads_others: bool,
+    /// Whether templates refer to other resources.
+    refers: bool,
+    /// Whether templates name the ids of parents.
+    names_ids: bool,
     pub(super) api: Option<Arc<Api>>,
     /// The compiled validations by operation, and method and path template of `OpenAPI`.
     validations: Mutex<HashMap<(OperationName, String), Arc<Validation>>>,
@@ -98,6 +103,8 @@ impl Rules {
             programs: Arc::default(),
             runs_jq: false,
             reads_others: false,
+            refers: false,
+            names_ids: false,
             api: None,
             validations: Mutex::default(),
             digest: OnceLock::new(),
@@ -135,6 +142,14 @@ impl Rules {
         let reads = |step: &Step| matches!(step, Step::Jq(text) if text.contains("resource("));
         let of_resources = OperationName::ALL.into_iter().filter(|name| *name != OperationName::List);
         let reads_others = of_resources.flat_map(|operation| resolved.steps(operation)).any(reads);
+        let any = |test: &dyn Fn(&Template) -> bool| {
+            let bodies = OperationName::ALL.into_iter();
+            let mut bodies = bodies.filter_map(|operation| resolved.operation(operation).body.as_ref());
+            remote_collection.as_ref().is_some_and(test)
+                || operations.iter().any(|operation| operation.any(test))
+                || bodies.any(|body| any_in_body(body, test))
+        };
+        let (refers, names_ids) = (any(&Template::refers), any(&names_ids));
         Ok(Self {
             documents,
             stated,
@@ -150,6 +165,8 @@ impl Rules {
             programs,
             runs_jq,
             reads_others,
+            refers,
+            names_ids,
             api,
             validations: Mutex::default(),
             digest: OnceLock::new(),
@@ -330,6 +347,16 @@ impl Rules {
         self.reads_others
     }
 
+    /// Returns whether templates refer to other resources.
+    pub fn refers(&self) -> bool {
+        self.refers
+    }
+
+    /// Returns whether templates name the ids of parents, so that requests need them.
+    pub fn names_ids(&self) -> bool {
+        self.names_ids
+    }
+
     /// The media type of the patch that `operation` sends; `None` if it sends a whole payload.
     pub(super) fn patch_type(&self, operation: OperationName) -> Option<&'static str> {
         let mode = self.resolved.operation(operation).mode.filter(|_| operation == OperationName::Update);
@@ -431,6 +458,33 @@ impl OperationRules {
             steps: Steps::compile(resolved, operation)?,
         })
     }
+
+    /// Whether `test` is true for a template.
+    fn any(&self, test: &dyn Fn(&Template) -> bool) -> bool {
+        let step = |step: &StepRules| matches!(step, StepRules::Jq(template) if test(template));
+        self.method.as_ref().is_some_and(test)
+            || test(&self.path)
+            || self.query.iter().any(|(_, template)| test(template))
+            || self.headers.iter().any(|(_, template)| test(template))
+            || matches!(&self.steps, Steps::Rendered(steps) if steps.iter().any(step))
+    }
+}
+
+/// Whether `test` is true for a template in a body.
+fn any_in_body(body: &Value, test: &dyn Fn(&Template) -> bool) -> bool {
+    match body {
+        Value::String(text) => {
+            text.contains("{{") && Template::parse(text, Kind::Query).is_ok_and(|template| test(&template))
+        }
+        Value::Array(items) => items.iter().any(|item| any_in_body(item, test)),
+        Value::Object(members) => members.values().any(|member| any_in_body(member, test)),
+        _ => false,
+    }
+}
+
+/// Whether a template names the ids of parents.
+fn names_ids(template: &Template) -> bool {
+    template.pointers().iter().any(|pointer| pointer.tokens().first().is_some_and(|name| name == "ids"))
 }
 
 impl Steps {

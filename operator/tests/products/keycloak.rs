@@ -65,6 +65,17 @@ async fn logs_in(product: &Product, password: &str) -> bool {
     answer["access_token"].is_string()
 }
 
+/// The address of a mapping of a client's role contains the id of the client.
+async fn a_mapping_is_repaired(scene: &Scene, client: &str) {
+    let product = &scene.product;
+    let user = id_of(product, "/users", "username", "ana").await;
+    let mappings = format!("{REALM}/users/{user}/role-mappings/clients/{client}");
+    let mapped = product.get(&mappings).await;
+    product.change(Method::DELETE, &mappings, mapped).await;
+    scene.repairs(1, 0).await;
+    assert_eq!(product.get(&mappings).await[0]["name"], "clerk");
+}
+
 #[rstest]
 #[case::operator(By::Operator)]
 #[case::command_line(By::CommandLine)]
@@ -92,6 +103,8 @@ async fn a_realm_and_what_it_contains_are_kept(#[case] by: By) {
     assert_eq!(product.get(&client).await["redirectUris"], json!(["https://shop.example.org/*"]));
     product.get(&format!("{REALM}/roles/viewer")).await;
 
+    a_mapping_is_repaired(&scene, client.rsplit('/').next().unwrap()).await;
+
     scene.git.write("realms/acme/roles/viewer/resource.yaml", "{name: viewer, description: Reads}");
     assert_eq!(scene.push().await.updated, 1);
     assert_eq!(product.get(&format!("{REALM}/roles/viewer")).await["description"], "Reads");
@@ -110,6 +123,7 @@ async fn a_realm_and_what_it_contains_are_kept(#[case] by: By) {
     assert!(!logs_in(product, "correct horse").await);
 
     scene.git.remove("realms/acme/clients").remove("realms/acme/users");
+    scene.git.remove("realms/acme/groups/staff/clients").remove("realms/acme/roles/manager/clients");
     scene.push().await;
     product.lacks(&client).await;
     // A flow that is in use cannot be deleted.
@@ -133,11 +147,14 @@ async fn the_command_line_applies_and_saves_a_realm() {
         "client-scopes/orders/mappers/",
         "roles/",
         "roles/manager/composites/",
+        "roles/manager/clients/shop/composites/",
         "groups/",
         "groups/staff/roles/",
+        "groups/staff/clients/shop/roles/",
         "groups/staff/children/",
         "users/",
         "users/ana/roles/",
+        "users/ana/clients/shop/roles/",
         "users/ana/groups/",
         "identity-providers/",
         "identity-providers/corporate/mappers/",

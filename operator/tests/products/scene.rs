@@ -1,5 +1,6 @@
 //! An operator, or a user of the command line, who keeps a product equal to the sample of its bundle.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use declarest_operator::crd::sync_policy::{ResourceStats, RunOutcome};
@@ -25,6 +26,8 @@ pub struct Scene {
     /// `None` if the command line applies the sample.
     world: Option<World>,
     traffic: Traffic,
+    /// Whether a run has deleted resources.
+    has_deleted: AtomicBool,
     /// A context for the work tree. The operator gets its secrets.
     shell: CommandLine,
 }
@@ -94,7 +97,8 @@ impl Scene {
             By::Operator => Some(World::start().await),
             By::CommandLine => None,
         };
-        let mut scene = Self { product, git, world, traffic, shell };
+        let has_deleted = AtomicBool::new(false);
+        let mut scene = Self { product, git, world, traffic, has_deleted, shell };
         let start = Instant::now();
         let counts = match &mut scene.world {
             Some(world) => {
@@ -241,12 +245,19 @@ impl Scene {
         status.resource_stats.unwrap().into()
     }
 
-    /// The requests of the last run, none of which was sent twice. The command line has no record of earlier runs, so it
-    /// searches what each revision declared, and may search a missing parent for each of them.
+    /// The requests of the last run, none of which was sent twice. There is one exception. A run searches resources of
+    /// former revisions by the metadata of their revision, and compares their addresses with those of declared
+    /// resources. So a missing parent, and a resource whose id is a part of an address, may be searched once for each of
+    /// them. The operator does this only after deletions. The command line, which has no record of earlier runs, always
+    /// does it.
     fn asked_once(&self) -> Vec<Sent> {
         let run = self.traffic.take();
         let mut twice = repeated(&run);
-        twice.retain(|sent| self.world.is_some() || sent.status != 404);
+        if run.iter().any(|sent| sent.method == "DELETE") {
+            self.has_deleted.store(true, Ordering::Relaxed);
+        }
+        let searches = self.has_deleted.load(Ordering::Relaxed) || self.world.is_none();
+        twice.retain(|sent| !searches || !sent.is_search(&run));
         assert!(twice.is_empty(), "sent twice: {twice:?}, in {run:#?}");
         run
     }

@@ -35,9 +35,28 @@ impl Sent {
         !matches!(self.method.as_str(), "GET" | "LIST") && !self.is_token()
     }
 
+    /// Whether a write changes what the read `other` shows: the same resource, its collection or a member.
+    fn concerns(&self, other: &Self) -> bool {
+        let (written, read) = (self.path(), other.path());
+        written == read || parent(written) == read || parent(read) == written
+    }
+
+    /// Whether this is a part of the search for a resource: nothing has its name, it is the list of a collection that a
+    /// name was not found in, or the addresses of other requests end with its id.
+    pub fn is_search(&self, run: &[Self]) -> bool {
+        let (path, id) = (self.path(), format!("/{}", self.path().rsplit('/').next().unwrap_or_default()));
+        let is_listed = |other: &Self| other.status == 404 && parent(other.path()) == path;
+        let refers = |other: &Self| parent(other.path()) != parent(path) && other.path().ends_with(&id);
+        self.status == 404 || run.iter().any(|other| is_listed(other) || refers(other))
+    }
+
     fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 pub struct Traffic {
@@ -88,16 +107,17 @@ async fn forward(
     response
 }
 
-/// The requests of a run that were sent twice. A read may follow a write, the list of a collection is read again before
-/// one of its members is deleted, and a request that a token does not allow is repeated with a new one.
+/// The requests of a run that were sent twice. A read may follow a write to the same resource, its collection or a
+/// member, the list of a collection is read again before one of its members is deleted, and a request that a token does
+/// not allow is repeated with a new one.
 pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
     let twice = |(index, sent): &(usize, &Sent)| {
         let same = |other: &Sent| {
             other.method == sent.method && other.target == sent.target && other.body == sent.body
         };
         let Some(before) = run[..*index].iter().rposition(same) else { return false };
-        let deletes = |other: &Sent| other.is_write() && other.path().starts_with(sent.path());
-        let explained = run[before..*index].iter().any(Sent::is_write) || run[*index..].iter().any(deletes);
+        let concerns = |other: &Sent| other.is_write() && other.concerns(sent);
+        let explained = run[before..*index].iter().any(concerns) || run[*index..].iter().any(concerns);
         let is_refused = matches!(run[before].status, 401 | 403);
         !sent.is_token() && !is_refused && (sent.is_write() || !explained)
     };

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use declarest_core::error::{Categorized as _, Category};
+use declarest_core::language::referred::Unread;
 use declarest_core::metadata::OperationName;
 use declarest_core::metadata::document::OperationSection;
 use declarest_core::metadata::inference::conventions;
@@ -90,7 +91,7 @@ fn as_written(
 }
 
 fn rendered(resource: &Resource, operation: OperationName) -> Result<OperationSection, Failure> {
-    Ok(resource.evaluation()?.section(operation)?)
+    Ok(resource.evaluation_with(Some(&Unread))?.section(operation)?)
 }
 
 /// Returns the request that lists the path as a collection. Its templates see the path and no payload.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::{Format, OperationSection};
 use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::path::LogicalPath;
@@ -133,11 +134,11 @@ fn section(
     operation: OperationName,
 ) -> OperationSection {
     let rendered = if collection {
-        rules.on_collection(path).and_then(|evaluation| evaluation.section(operation))
+        rules.on_collection_with(path, Some(&Unread)).and_then(|evaluation| evaluation.section(operation))
     } else {
         let resource = Resource::by_path(path.clone(), Arc::clone(rules));
         return resource
-            .and_then(|resource| Ok(resource.evaluation()?.section(operation)?))
+            .and_then(|resource| Ok(resource.evaluation_with(Some(&Unread))?.section(operation)?))
             .unwrap_or_else(|_| rules.resolved().operation(operation).section());
     };
     rendered.unwrap_or_else(|_| rules.resolved().operation(operation).section())
@@ -176,7 +177,7 @@ pub fn template(arguments: &TemplateArguments, invocation: &Invocation) -> Resul
     let workspace = block_on_local(Workspace::local(invocation))?;
     let (tree, metadata) = (workspace.tree.as_ref(), &workspace.metadata);
     let resource = Resource::written(tree, metadata, target.path, input.value, input.descriptor)?;
-    let evaluation = resource.evaluation()?;
+    let evaluation = resource.evaluation_with(Some(&Unread))?;
     let rendered = evaluation.render(OperationName::Update)?;
     let Some(body) = evaluation.body(OperationName::Update, &rendered, &resource.payload)? else {
         return Ok(());

@@ -203,7 +203,9 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
         let plan = compare(&workspace, targets, false, invocation).await?;
         outcome::check(&plan.failures, 1, &invocation.messages)?;
         let records = records(&plan);
-        let lines: Vec<String> = records.iter().map(DiffRecord::line).collect();
+        let mut lines: Vec<String> = records.iter().map(DiffRecord::line).collect();
+        let replacements = plan.actions.iter().filter_map(Action::replacement);
+        lines.extend(replacements.map(|[delete, create]| format!("replaced by {delete} and {create}")));
         let text = output.is_text().then(|| lines.join("\n"));
         Ok(output.show_about(&[target.path.as_str()], &records, text.as_deref())?)
     })

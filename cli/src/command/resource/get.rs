@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use declarest_core::error::Category;
+use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::Document;
 use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::payload::{Descriptor, PayloadType, Value};
@@ -80,7 +81,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
         },
         Read::Collection(items) => {
             if arguments.show_metadata {
-                let metadata = rules.on_collection(&target.path)?.document();
+                let metadata = rules.on_collection_with(&target.path, Some(&Unread))?.document();
                 return Ok(with_metadata(item::payloads(items), metadata)?);
             }
             let paths = item::paths(&items);

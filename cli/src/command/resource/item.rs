@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::{Document, compact};
 use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
 use declarest_core::path::LogicalPath;
@@ -108,7 +109,7 @@ impl Item {
             payload: Some(&seen.payload),
             descriptor: self.descriptor.as_ref(),
         };
-        Ok(self.rules.on_resource(subject)?.document())
+        Ok(self.rules.on_resource_with(subject, Some(&Unread))?.document())
     }
 
     /// Removes values that equal the defaults from the payload.

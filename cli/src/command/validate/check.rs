@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use declarest_core::error::with_causes;
+use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::Document;
 use declarest_core::metadata::{self, Metadata, MetadataError, OperationName, ValidationError};
 use declarest_core::path::LogicalPath;
@@ -98,7 +99,7 @@ fn resource(
         let finding = Finding::new(Rule::Identity, Severity::Error, &file.file, message);
         return Err(Box::new(Finding { path: Some(file.path.to_string()), ..finding }));
     }
-    let evaluation = resource.evaluation().map_err(|error| found(&error))?;
+    let evaluation = resource.evaluation_with(Some(&Unread)).map_err(|error| found(&error))?;
     let operation = OperationName::Create;
     let body = evaluation
         .render(operation)

@@ -7,6 +7,8 @@ use super::function::Function;
 use super::operand::{Operand, View};
 use super::scope::Scope;
 use super::{escape, print};
+use crate::language::reference::Reference;
+use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Value, pointer};
 
@@ -48,6 +50,7 @@ pub(super) fn call<'r>(
         Function::Trim => first.text().map(|plain| text(plain.trim())),
         Function::Substring => substring(first, second, operands.get(2)),
         Function::Default => Ok(first_non_blank(operands)),
+        Function::Ref => referred(first, second, scope),
     }
 }
 
@@ -232,6 +235,25 @@ fn substring<'r>(
     let rest = &plain[offset(&plain, count(start)?)?..];
     let end = length.map(count).transpose()?.map_or(Ok(rest.len()), |length| offset(rest, length))?;
     Ok(text(&rest[..end]))
+}
+
+/// Returns the value at a pointer into the payload of another resource.
+fn referred<'r>(path: &Operand<'_>, pointer: &Operand<'_>, scope: &Scope<'_>) -> Result<Operand<'r>, Fault> {
+    let path = LogicalPath::parse(&path.text()?).map_err(|_| {
+        Fault::evaluate("the first operand of `ref` is the path of a resource in the repository")
+    })?;
+    let pointer = Pointer::parse(&pointer.text()?)
+        .map_err(|_| Fault::evaluate("the second operand of `ref` is a JSON Pointer, such as \"/id\""))?;
+    let none = || Fault::evaluate("`ref` cannot be used here, because no values of other resources are read");
+    let reference = Reference { path, pointer };
+    match scope.values.ok_or_else(none)?.value(&reference).map_err(Fault::evaluate)? {
+        Value::Bool(value) => Ok(Operand::Bool(value)),
+        Value::Int(value) => Ok(Operand::Int(value)),
+        value => match value.scalar_text() {
+            Some(plain) => Ok(text(plain)),
+            None => Err(Fault::evaluate(format!("the value is {}, not a text or a number", value.kind()))),
+        },
+    }
 }
 
 fn first_non_blank<'r>(operands: &[Operand<'r>]) -> Operand<'r> {

@@ -13,6 +13,7 @@ pub struct DerivedFields {
     from_patterns: BTreeMap<String, String>,
     plural: BTreeMap<String, String>,
     aliases: Value,
+    ids: Value,
 }
 
 impl DerivedFields {
@@ -36,16 +37,20 @@ impl DerivedFields {
         self.from_patterns.get(name).or_else(|| self.plural.get(name)).map(String::as_str)
     }
 
-    /// The aliases of the parents by the plural names of their collections, as an object.
-    pub fn aliases(&self) -> &Value {
-        &self.aliases
+    /// Returns the names of the parents by the singular names of their collections, as an object: `aliases` are those in
+    /// the repository, and `ids` those on the server.
+    pub fn of_parents(&self, name: &str) -> Option<&Value> {
+        match name {
+            "aliases" => Some(&self.aliases),
+            "ids" => Some(&self.ids),
+            _ => None,
+        }
     }
 
     /// Sets the aliases to the segments of `collection`, which is the path in the repository. The path on the server
     /// may have ids instead. `names` is how its segments name resources.
     pub fn set_aliases(&mut self, collection: &LogicalPath, names: PathNames) {
-        let aliases = plural(collection, names).into_iter().map(|(key, name)| (key, Value::from(name)));
-        self.aliases = Value::Object(aliases.collect());
+        self.aliases = parents(collection, names);
     }
 
     /// All names; a name may be duplicated.
@@ -65,8 +70,14 @@ pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFi
         }
     }
     fields.plural = plural(target.descendants.map_or(target.collection, Descendants::root), target.names);
-    fields.set_aliases(target.collection, target.names);
+    fields.ids = parents(target.collection, target.names);
+    fields.aliases = fields.ids.clone();
     fields
+}
+
+/// Returns the names of the parents in the path of a collection, as an object.
+fn parents(collection: &LogicalPath, names: PathNames) -> Value {
+    Value::Object(plural(collection, names).into_iter().map(|(key, name)| (key, Value::from(name))).collect())
 }
 
 /// Returns the segments after plural names, by the singular. For each name, the first value applies.

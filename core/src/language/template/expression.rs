@@ -56,11 +56,21 @@ pub(super) struct Expressions<'t> {
     /// The number of enclosing blocks that set `.`.
     pub(super) rebound: usize,
     pub(super) nesting: usize,
+    /// Whether an expression refers to another resource.
+    pub(super) refers: bool,
 }
 
 impl<'t> Expressions<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, variables: Vec::new(), slots: 0, pointers: Vec::new(), rebound: 0, nesting: 0 }
+        Self {
+            text,
+            variables: Vec::new(),
+            slots: 0,
+            pointers: Vec::new(),
+            rebound: 0,
+            refers: false,
+            nesting: 0,
+        }
     }
 
     /// Parses the pipeline from token `skip` to the end of the action.
@@ -133,6 +143,7 @@ impl<'t> Expressions<'t> {
             .check_count(name, operands.len() + piped)
             .map_err(|reason| self.error_at(cursor.action, at, reason))?;
         let function = signature.function;
+        self.refers |= function == Function::Ref;
         match (function, operands.as_slice()) {
             (Function::Printf, [Term::Literal(Value::String(format)), ..]) => {
                 print::check_format(format).map_err(|reason| self.error_at(cursor.action, at, reason))?;

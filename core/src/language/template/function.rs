@@ -30,6 +30,7 @@ pub(super) enum Function {
     Trim,
     Substring,
     Default,
+    Ref,
 }
 
 /// A name, its function, and its minimum and maximum number of operands.
@@ -63,9 +64,9 @@ const FUNCTIONS: [Row; 22] = [
     ("json_pointer", Function::JsonPointer, 1, 1),
 ];
 
-/// The helpers of identity templates. Alone in an action, their names are names of fields, for compatibility with
-/// templates from before these helpers existed.
-const IDENTITY_HELPERS: [Row; 7] = [
+/// The helpers of identity templates, and `ref`. Alone in an action, their names are names of fields, for compatibility
+/// with templates from before these helpers existed.
+const HELPERS: [Row; 8] = [
     ("uppercase", Function::Uppercase, 1, 1),
     ("to_uppercase", Function::Uppercase, 1, 1),
     ("lowercase", Function::Lowercase, 1, 1),
@@ -73,6 +74,7 @@ const IDENTITY_HELPERS: [Row; 7] = [
     ("trim", Function::Trim, 1, 1),
     ("substring", Function::Substring, 2, 3),
     ("default", Function::Default, 2, MANY),
+    ("ref", Function::Ref, 2, 2),
 ];
 
 /// Words that start a control action.
@@ -90,7 +92,7 @@ pub(super) struct Signature {
 impl Signature {
     /// Returns the function called `name`.
     pub(super) fn find(name: &str) -> Option<Self> {
-        let row = FUNCTIONS.iter().chain(&IDENTITY_HELPERS).find(|row| row.0 == name)?;
+        let row = FUNCTIONS.iter().chain(&HELPERS).find(|row| row.0 == name)?;
         Some(Self { function: row.1, least: row.2, most: row.3 })
     }
 

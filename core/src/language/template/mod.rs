@@ -28,6 +28,7 @@
 //! | `uppercase` `lowercase` `trim` | the text in upper case, in lower case, or without surrounding white space |
 //! | `substring v start [len]` | code points of a text |
 //! | `default a b…` | the first operand that is neither missing, null nor blank |
+//! | `ref path pointer` | the value at a pointer into the payload of another resource |
 //!
 //! Missing and empty values, null, `false` and zero are false.
 //!
@@ -47,6 +48,7 @@
 //!     alias: "t1",
 //!     remote_id: "t1",
 //!     derived: &DerivedFields::default(),
+//!     values: None,
 //! };
 //! assert_eq!(template.render(&scope)?, "/v2/rio/tills/3");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -154,6 +156,11 @@ impl Template {
     pub fn static_text(&self) -> Option<&str> {
         let is_text = self.parsed.nodes.iter().all(|node| matches!(node, ast::Node::Text(_)));
         is_text.then_some(&*self.text)
+    }
+
+    /// Returns whether the template refers to other resources.
+    pub fn refers(&self) -> bool {
+        self.parsed.refers
     }
 
     /// The fields of the root that the template names literally, in order and without duplicates. Not all of them have

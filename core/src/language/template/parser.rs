@@ -16,6 +16,8 @@ pub(super) struct Parsed {
     pub(super) slots: usize,
     /// The fields of the root that the template names, in order and without duplicates.
     pub(super) pointers: Vec<Pointer>,
+    /// Whether the template refers to other resources.
+    pub(super) refers: bool,
 }
 
 /// Parses `text`.
@@ -24,7 +26,10 @@ pub(super) fn parse(text: &str, kind: Kind) -> Result<Parsed, TemplateError> {
     let (nodes, ending) = parser.nodes()?;
     let expressions = parser.expressions;
     match ending {
-        Ending::Text => Ok(Parsed { nodes, slots: expressions.slots, pointers: expressions.pointers }),
+        Ending::Text => {
+            let Expressions { slots, pointers, refers, .. } = expressions;
+            Ok(Parsed { nodes, slots, pointers, refers })
+        }
         Ending::End(action) => Err(expressions.error(&action, "this end has no block")),
         Ending::Else(action) => Err(expressions.error(&action, "this else is not in a block")),
     }

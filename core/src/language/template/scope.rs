@@ -6,6 +6,7 @@ use super::derive::DerivedFields;
 use super::field::FIXED_FIELDS;
 use super::operand::Operand;
 use super::target::Target;
+use crate::language::referred::ReferenceValues;
 use crate::payload::{Descriptor, Object, PayloadType, Value};
 
 /// The values that a template can refer to, borrowed.
@@ -17,9 +18,10 @@ use crate::payload::{Descriptor, Object, PayloadType, Value};
 ///    `descendantPath` and `descendantCollectionPath`;
 /// 2. the members of an object payload;
 /// 3. `logicalPath`, `logicalCollectionPath`, `alias`, `remoteID`, and `id`, which is the remote id unless it is
-///    blank; `aliases`, the names of the parents in the repository;
+///    blank;
 /// 4. path-derived fields, then plural fields;
-/// 5. `contentType`, the active media type, unless the payload is an object.
+/// 5. `aliases`, the names of the parents in the repository, and `ids`, their names on the server;
+/// 6. `contentType`, the active media type, unless the payload is an object.
 ///
 /// A payload's own `id` therefore hides the remote id; `remoteID` is always the remote id.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +41,8 @@ pub struct Scope<'a> {
     pub remote_id: &'a str,
     /// The fields that are derived from the path.
     pub derived: &'a DerivedFields,
+    /// The values of other resources; without them, `ref` is an error.
+    pub values: Option<&'a dyn ReferenceValues>,
 }
 
 impl<'a> Scope<'a> {
@@ -47,8 +51,8 @@ impl<'a> Scope<'a> {
         self.engine_field(name)
             .or_else(|| self.members().and_then(|members| members.get(name)).map(Operand::Value))
             .or_else(|| self.identity_field(name).map(Operand::Field))
-            .or_else(|| (name == "aliases").then(|| Operand::Value(self.derived.aliases())))
             .or_else(|| self.derived.get(name).map(Operand::Field))
+            .or_else(|| self.derived.of_parents(name).map(Operand::Value))
             .or_else(|| self.content_type(name).map(Operand::Field))
             .unwrap_or(Operand::Missing)
     }

@@ -265,7 +265,7 @@ pub struct OperationSection {
     pub from: Option<ReadFrom>,
     /// Which answers mean that the resource does not exist, in addition to 404 and 410.
     pub absent: Option<AbsentSection>,
-    /// The request body, sent literally instead of the payload.
+    /// The request body, sent instead of the payload. Its texts are templates.
     #[serde(deserialize_with = "value")]
     #[schemars(schema_with = "schema::any")]
     pub body: Option<Value>,

@@ -13,6 +13,7 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future::BoxFuture;
 use http::Method;
 use tokio::sync::{RwLock, Semaphore};
 
@@ -23,7 +24,7 @@ use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
     Action, Done, Failure, Intent, Options, PRUNE, Report, Selection, Session, Step, Stop, SyncError, Tally,
-    Transcript, hide,
+    hide,
 };
 use order::{Order, execute};
 use write::Writer;
@@ -83,8 +84,10 @@ impl Execution {
                     None => selection.resources.extend(files(&session, path).await),
                 }
             }
-            let (options, stop, transcript) = (&self.options, &self.sender.stop, Transcript::new(false));
-            let plan = Surveyor::new(&session, &selection, options, stop, transcript).survey(selection).await;
+            let (options, stop) = (&self.options, &self.sender.stop);
+            let references = self.sender.writer.references();
+            let surveyor = Surveyor::again(&session, &selection, options, stop, references);
+            let plan = surveyor.survey(selection).await;
             self.apply(Plan { targeted: 0, ..plan }).await;
         }
     }
@@ -193,7 +196,9 @@ impl Execution {
                 self.replaced.extend(action.replaces().then(|| action.path.clone()));
                 self.report.stats.pruned += 1;
             }
-            Err(error) => self.report.failures.push(action.failed(&error)),
+            // The plan states already why its request cannot be made.
+            Err(error) if !action.is_impossible() => self.report.failures.push(action.failed(&error)),
+            Err(_) => {}
         };
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
     }
@@ -255,11 +260,16 @@ struct Sender {
 }
 
 impl Sender {
-    async fn send(
+    /// Returns a boxed future, because the compiler limits the depth of types.
+    fn send(
         self: Arc<Self>,
         action: Arc<Action>,
         failed_parent: Option<LogicalPath>,
-    ) -> Result<Done, SyncError> {
+    ) -> BoxFuture<'static, Result<Done, SyncError>> {
+        Box::pin(async move { self.attempt(&action, failed_parent).await })
+    }
+
+    async fn attempt(&self, action: &Action, failed_parent: Option<LogicalPath>) -> Result<Done, SyncError> {
         if let Some(parent) = failed_parent {
             return Err(SyncError::ParentFailed(action.path.clone(), parent));
         }
@@ -268,7 +278,7 @@ impl Sender {
             let reason = "its request cannot be made".to_owned();
             return Err(SyncError::NotAttempted(action.path.clone(), reason));
         }
-        let outcome = self.stop.outcome(&action.path, self.prepare_and_write(&action).await);
+        let outcome = self.stop.outcome(&action.path, self.prepare_and_write(action).await);
         tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
         outcome
     }

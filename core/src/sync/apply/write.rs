@@ -15,7 +15,7 @@ use crate::sync::model::{
     Action, Call, Done, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
     Wanted,
 };
-use crate::sync::observe::{Remote, reserved_at};
+use crate::sync::observe::{References, Remote, reserved_at};
 use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::evaluated;
 
@@ -25,7 +25,7 @@ pub struct Writer {
     /// Desired resources that the tree does not hold.
     pub given: HashMap<LogicalPath, Resource>,
     pub ids: GivenIds,
-    /// The contents of resources that others refer to, after the writes of the run.
+    /// The contents of resources that others refer to, from the plan and after the writes of the run.
     referred: Arc<Remote>,
     pub recurrences: Option<Arc<Recurrences>>,
 }
@@ -35,8 +35,13 @@ impl Writer {
         // Answers from before the plan are stale here.
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
-        let referred = Remote::new(&session);
+        let referred = Remote::referring(&session, Arc::clone(&plan.references));
         Self { session, given, ids: GivenIds::default(), referred, recurrences }
+    }
+
+    /// The contents of resources that others refer to. Those that were written since are not among them.
+    pub fn references(&self) -> Arc<References> {
+        self.referred.references()
     }
 
     /// Returns the request of `action` if it differs from the one in the plan: a create may have none in the plan, and
@@ -49,7 +54,7 @@ impl Writer {
         let moved = self.ids.resolve(&action.path).or(at);
         if action.step == Step::Update && waited {
             let desired = self.desired(&action.path).await?;
-            let observed = Remote::new(&self.session).read(&desired).await?;
+            let observed = self.referred.with_references_only().read(&desired).await?;
             let again = decided((action.step, action.reason), desired, observed).await?;
             return Ok(again.and_then(Action::into_call));
         }
@@ -67,13 +72,19 @@ impl Writer {
     /// Returns `desired` at the path `moved`, if there is one.
     async fn at(&self, desired: &Resource, moved: Option<LogicalPath>) -> Result<Resource, SyncError> {
         let Some(path) = moved else { return Ok(desired.clone()) };
-        let rules = Remote::new(&self.session).rules(&path).await?;
+        let rules = self.referred.with_references_only().rules(&path).await?;
         Ok(desired.moved(path, rules))
     }
 
     /// Sends `call` for `action`. Returns the executed step, and whether it had no effect if the last run did the same.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
-        let step = Attempt { writer: self, action, call }.send().await?;
+        self.referred.forget(&action.path);
+        let sent = Attempt { writer: self, action, call }.send().await;
+        // Another resource may have read it before the write was done. A create leaves the content that it has read.
+        if action.step != Step::Create {
+            self.referred.forget(&action.path);
+        }
+        let step = sent?;
         if let Some(written) = self.session.written.as_ref().filter(|_| call.has_write_only) {
             written.note(&self.desired(&action.path).await?);
         }
@@ -89,7 +100,7 @@ impl Writer {
         }
         let looked = async {
             let desired = self.desired(&action.path).await?;
-            let observed = Remote::new(&self.session).read(&desired).await?;
+            let observed = self.referred.with_references_only().read(&desired).await?;
             let options = Options { recurrences: Some(recurrences), ..Options::default() };
             let mark = move |desired: &Resource| Ok(decide::decide_for(desired, &observed, &options)?.mark);
             evaluated(desired, mark).await
@@ -148,7 +159,7 @@ impl Attempt<'_> {
     }
 
     async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
-        Remote::new(&self.writer.session).read(desired).await
+        self.writer.referred.with_references_only().read(desired).await
     }
 
     async fn desired(&self) -> Result<Resource, SyncError> {
@@ -205,7 +216,7 @@ impl Attempt<'_> {
         if let Some(id) = id {
             at = at.with_remote_id(&id);
         }
-        let remote = Remote::new(&self.writer.session);
+        let remote = self.writer.referred.with_references_only();
         let read = match remote.read_at(&at).await {
             Ok(observed) => Ok(observed),
             Err(_) => remote.read(&at).await,
@@ -217,7 +228,11 @@ impl Attempt<'_> {
         }
         let found = observed.clone();
         match self.correction(desired, observed).await? {
-            Some(update) => drop(self.exchange(&update).await?),
+            Some(update) => {
+                let updated = self.exchange(&update).await;
+                self.writer.referred.forget(&self.action.path);
+                updated?;
+            }
             None => self.writer.referred.remember(&self.action.path, &found),
         }
         Ok(())
@@ -247,7 +262,7 @@ impl Attempt<'_> {
             return Err(gone.into());
         }
         let Some(declared) = &self.call.declared else { return Ok(Step::Delete) };
-        match Remote::new(&self.writer.session).read_doomed(declared).await {
+        match self.writer.referred.with_references_only().read_doomed(declared).await {
             Ok(observed) if observed.payload.is_some() => {
                 Err(SyncError::StillThere(self.path(), self.call.request.path.clone()))
             }

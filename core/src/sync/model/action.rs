@@ -3,9 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, PRUNE, Resource, SyncError};
+use crate::control::visible;
 use crate::language::reference::{Reference, references};
+use crate::language::referred::Unread;
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
+use crate::secrets::Redactor;
 
 /// The planned action for one resource, and its reason.
 #[derive(Debug, Serialize)]
@@ -30,6 +33,9 @@ pub struct Action {
     /// The request.
     #[serde(skip)]
     pub(crate) sending: Sending,
+    /// The create that follows the deletion of a replacement. It is made again when it is sent.
+    #[serde(skip)]
+    pub(crate) recreation: Option<Box<Call>>,
     /// Identifies the differences if recurrences are watched.
     #[serde(skip)]
     pub(crate) mark: Option<Mark>,
@@ -45,16 +51,23 @@ pub struct Action {
 pub struct Dependencies(pub Vec<LogicalPath>);
 
 impl Resource {
-    /// Returns the paths that the resource depends on: those that metadata states, and those that its payload refers to.
+    /// Returns the paths of the resources and collections that are written before the resource.
+    pub fn depends_on(&self) -> Result<Vec<LogicalPath>, SyncError> {
+        Ok(self.dependencies()?.map(|dependencies| dependencies.0).unwrap_or_default())
+    }
+
+    /// Returns the paths that the resource depends on: those that metadata states, and those that its payload and
+    /// the templates of metadata refer to.
     pub(crate) fn dependencies(&self) -> Result<Option<Box<Dependencies>>, SyncError> {
         let mut paths = if self.rules.resolved().depends_on.is_empty() {
             Vec::new()
         } else {
-            self.evaluation()?.dependencies()?
+            self.evaluation_with(Some(&Unread))?.dependencies()?
         };
         // A malformed reference fails the resource when it is filled in.
         let referred = references(&self.payload).unwrap_or_default();
-        for (_, Reference { path, .. }) in referred {
+        let referred = referred.into_iter().map(|(_, reference)| reference);
+        for Reference { path, .. } in referred.chain(self.template_references()) {
             if !paths.contains(&path) {
                 paths.push(path);
             }
@@ -129,6 +142,7 @@ impl Action {
             depends_on,
             compared: None,
             sending,
+            recreation: None,
             mark: None,
             content: None,
         }
@@ -171,6 +185,15 @@ impl Action {
     /// Whether the resource is deleted and created again.
     pub fn replaces(&self) -> bool {
         self.reason == Reason::Replaced
+    }
+
+    /// Returns method and path of the requests that replace the resource, its deletion and its create, without secrets.
+    pub fn replacement(&self) -> Option<[String; 2]> {
+        let shown = |Call { request, .. }: &Call| {
+            let path = Redactor::new(request.secrets.iter()).redact(&request.path);
+            format!("{} {}", request.method, visible(&path))
+        };
+        Some([shown(self.call()?), shown(self.recreation.as_deref()?)])
     }
 
     /// Returns the request if it exists.

@@ -70,13 +70,16 @@ pub enum SyncError {
     /// A text in the payload begins like a reference and is malformed.
     #[error("{0}: {1}")]
     MalformedReference(LogicalPath, ReferenceError),
-    /// A reference in the payload has no value.
-    #[error("{resource}: cannot resolve {reference} at \"{at}\": {why}")]
+    /// A reference in the payload or in metadata has no value.
+    #[error(
+        "{resource}: cannot resolve {reference}{place}: {why}",
+        place = .at.as_ref().map_or_else(|| " in its metadata".to_owned(), |at| format!(" at \"{at}\""))
+    )]
     Reference {
         /// The resource.
         resource: LogicalPath,
-        /// The place in its payload.
-        at: Pointer,
+        /// The place in its payload; `None` if a template of metadata has the reference.
+        at: Option<Pointer>,
         /// The reference.
         reference: Box<Reference>,
         /// The reason.
@@ -169,6 +172,12 @@ impl SyncError {
             Self::Metadata(error) => error.lacks(),
             _ => None,
         }
+    }
+
+    /// Whether the address of the resource needs the value of a resource that the server does not have.
+    pub(crate) fn lacks_reference(&self) -> bool {
+        let absent = |why: &Unresolved| matches!(why, Unresolved::Absent | Unresolved::Undeclared);
+        matches!(self, Self::Reference { at: None, why, .. } if absent(why))
     }
 
     /// Whether the resource cannot be read by itself: the server rejects the request, or its path cannot be rendered.

@@ -9,6 +9,8 @@ use http::header::{HeaderValue, IF_MATCH};
 
 use super::SyncError;
 use crate::language::jq::ResourceReader;
+use crate::language::reference::Reference;
+use crate::language::referred::{KnownValues, Recorder, ReferenceValues};
 use crate::memory::Share;
 use crate::metadata::document::Resolved;
 use crate::metadata::{Evaluation, Identity, OperationName, Rendered, Rules, Subject};
@@ -43,6 +45,10 @@ pub struct Resource {
     pub held: Share,
     /// The reader of other resources for the jq of its transforms.
     pub reading: Option<JqReader>,
+    /// The values that the templates of its rules refer to.
+    pub values: Option<Arc<KnownValues>>,
+    /// Those of them that are secret.
+    pub secret_values: Arc<[Secret]>,
 }
 
 /// Reads other resources for jq.
@@ -132,6 +138,8 @@ impl Resource {
             seeded,
             held,
             reading,
+            values: None,
+            secret_values: Arc::default(),
         })
     }
 
@@ -142,14 +150,38 @@ impl Resource {
 
     /// Returns its rules, applied to it.
     pub fn evaluation(&self) -> Result<Evaluation<'_>, SyncError> {
+        self.evaluation_with(self.values.as_deref().map(|values| values as &dyn ReferenceValues))
+    }
+
+    /// Like [`Self::evaluation`], with other values that templates refer to.
+    pub fn evaluation_with<'a>(
+        &'a self,
+        values: Option<&'a dyn ReferenceValues>,
+    ) -> Result<Evaluation<'a>, SyncError> {
         let Self { path, identity, payload, descriptor, .. } = self;
         let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
         let reader = self.reading.as_ref().map(|reading| reading.0.as_ref());
-        let evaluation = self.rules.on_resource(subject)?.reading(reader);
+        let evaluation = self.rules.on_resource_with(subject, values)?.reading(reader);
         Ok(match self.declared.as_ref().and_then(LogicalPath::parent) {
             Some(collection) => evaluation.declared_in(&collection)?,
             None => evaluation,
         })
+    }
+
+    /// Returns the references in the templates of its rules.
+    pub(crate) fn template_references(&self) -> Vec<Reference> {
+        if !self.rules.refers() {
+            return Vec::new();
+        }
+        let recorder = Recorder::default();
+        // A template that cannot be rendered fails the operation that needs it.
+        if let Ok(evaluation) = self.evaluation_with(Some(&recorder)) {
+            // The list of a collection is read with values of its own, unless it is the only place of its members.
+            let from_list = self.rules.reads_from_list();
+            let is_read = |name: &OperationName| from_list || *name != OperationName::List;
+            evaluation.visit_templates(&OperationName::ALL.into_iter().filter(is_read).collect::<Vec<_>>());
+        }
+        recorder.into_references()
     }
 
     /// Returns the write-only attributes that the payload states.
@@ -228,11 +260,12 @@ impl Resource {
             let places = self.secrets.iter().chain(&resolved.secret_attributes);
             places.filter_map(|at| at.get(&self.payload)).for_each(|part| add_texts(part, &mut secrets));
         }
+        secrets.extend(self.secret_values.iter().cloned());
         secrets
     }
 }
 
-fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
+pub(crate) fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
     match value {
         Value::String(text) => texts.push(Secret::from(text.clone())),
         Value::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),

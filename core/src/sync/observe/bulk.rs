@@ -116,7 +116,9 @@ impl Bulk {
     /// that is sufficient, else a single read. Rare branches are boxed, because the future is moved for each resource.
     pub async fn look(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
-        let Some(proof) = self.collections.get(&collection) else {
+        // A list that needs the ids of parents is read for each resource that is located.
+        let proof = self.collections.get(&collection).filter(|_| !wanted.rules.names_ids());
+        let Some(proof) = proof else {
             return self.remote.read(wanted).await.map(Some);
         };
         if self.lists_first || proof.absence.get() == Some(&true) {

@@ -1,6 +1,8 @@
 //! The contents of resources that one run has read, for others that refer to them.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -14,20 +16,49 @@ use crate::sync::model::Observed;
 
 /// The number of resources of a run whose contents are remembered for others that refer to them.
 const REMEMBERED: usize = 1_000;
-/// The largest content that is remembered.
-const SMALL: usize = 8 << 10;
+/// The memory that all of these contents may need.
+const ROOM: usize = 8 << 20;
 
 /// The content of a resource on the server.
 pub(super) struct Content {
     pub payload: Value,
     pub rules: Arc<Rules>,
+    /// Its part of the room for remembered contents; `None` if only resources that refer to it need it.
+    #[allow(dead_code, reason = "held until it is dropped")]
+    pub part: Option<Part>,
+}
+
+/// The memory that remembered contents need.
+#[derive(Clone, Default)]
+struct Room(Arc<AtomicUsize>);
+
+/// A part of the room, until it is dropped.
+pub(super) struct Part {
+    room: Room,
+    weight: usize,
+}
+
+impl Room {
+    /// Takes a part; `None` if too little is left.
+    fn take(&self, weight: usize) -> Option<Part> {
+        let more = |used: usize| used.checked_add(weight).filter(|used| *used <= ROOM);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Part { room: self.clone(), weight })
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.room.0.fetch_sub(self.weight, Ordering::Relaxed);
+    }
 }
 
 impl Content {
-    /// Returns the content of a resource, if it is small.
-    fn of(observed: &Observed) -> Option<Arc<Self>> {
-        let payload = observed.payload.as_ref().filter(|payload| payload.weight() <= SMALL)?;
-        Some(Arc::new(Self { payload: payload.clone(), rules: Arc::clone(&observed.at.rules) }))
+    /// Returns the content of a resource, if there is room for it.
+    fn of(observed: &Observed, room: &Room) -> Option<Arc<Self>> {
+        let payload = observed.payload.as_ref()?;
+        let part = Some(room.take(payload.weight())?);
+        Some(Arc::new(Self { payload: payload.clone(), rules: Arc::clone(&observed.at.rules), part }))
     }
 
     /// Whether the value at `pointer` is a secret, or contains one.
@@ -43,49 +74,68 @@ pub(super) type Seen = Option<Arc<Content>>;
 
 /// The contents that were read in one run.
 #[derive(Default)]
-pub(super) struct References {
-    pub known: Once<Arc<Content>>,
+pub(crate) struct References {
+    pub(super) known: Once<Arc<Content>>,
     /// The resources of the run, which are not read twice.
     seen: Mutex<HashMap<LogicalPath, watch::Receiver<Option<Seen>>>>,
+    room: Room,
 }
 
 /// A resource that the run is about to look at. If it is dropped without an observation, the resource is read again for
 /// those that refer to it.
-pub(crate) struct Expected(watch::Sender<Option<Seen>>);
+pub(crate) struct Expected(watch::Sender<Option<Seen>>, Room);
 
 impl Expected {
     /// Remembers the observation of the resource.
     pub fn remember(self, observed: &Observed) {
-        let content = Content::of(observed);
+        let content = Content::of(observed, &self.1);
         if content.is_some() || observed.payload.is_none() {
             self.0.send_replace(Some(content));
         }
     }
 }
 
+impl fmt::Debug for References {
+    /// Shows no contents, because they may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("References")
+    }
+}
+
 impl References {
     /// Announces that the run looks at the resource at `path`. Others that refer to it wait for the result.
-    pub fn expect(&self, path: &LogicalPath) -> Option<Expected> {
+    pub(super) fn expect(&self, path: &LogicalPath) -> Option<Expected> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= REMEMBERED {
             return None;
         }
         let (sender, receiver) = watch::channel(None);
         seen.insert(path.clone(), receiver);
-        Some(Expected(sender))
+        Some(Expected(sender, self.room.clone()))
     }
 
     /// Remembers the resource at `path`, which the run has just read.
-    pub fn remember(&self, path: &LogicalPath, observed: &Observed) {
+    pub(super) fn remember(&self, path: &LogicalPath, observed: &Observed) {
         let is_full = self.known.lock().unwrap_or_else(PoisonError::into_inner).len() >= REMEMBERED;
-        if let Some(content) = Content::of(observed).filter(|_| !is_full) {
+        if !is_full && let Some(content) = Content::of(observed, &self.room) {
             // A resource that refers to it may have read it before.
             let _ = cell(&self.known, path).set(content);
         }
     }
 
+    /// Forgets the resource at `path`, which the run writes, the resources below it, and the collections that show it.
+    pub fn forget(&self, path: &LogicalPath) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|known, _| !known.overlaps(path));
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|seen, _| !seen.overlaps(path));
+    }
+
+    /// Forgets all contents.
+    pub fn clear(&self) {
+        self.forget(&LogicalPath::root());
+    }
+
     /// Waits for the result of a look at `path`, if the run has begun it.
-    pub async fn seen(&self, path: &LogicalPath) -> Option<Seen> {
+    pub(super) async fn seen(&self, path: &LogicalPath) -> Option<Seen> {
         let expected = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
         let mut expected = expected?;
         expected.wait_for(Option::is_some).await.ok()?.clone()

@@ -1,14 +1,15 @@
 //! Lists of collections, read once per run.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use http::StatusCode;
 
-use super::once::cell;
+use super::once::{Once, cell};
 use super::pages::{LIST_BOUNDS, Pages};
 use super::references::Reader;
 use super::server::{Remote, decoded};
 use crate::error::{Categorized as _, Category};
+use crate::language::referred::{KnownValues, ReferenceValues};
 use crate::memory::Share;
 use crate::metadata::{
     Entries, Listing, MetadataError, NextPage, OperationName, Rules, Shape, replace_parameters,
@@ -34,6 +35,13 @@ impl Remote {
             return Box::pin(current.listed(collection)).await;
         }
         let collection = &self.listed_as(collection).await;
+        let complete = |lists: &Once<Arc<ListAnswer>>| {
+            let lists = lists.lock().unwrap_or_else(PoisonError::into_inner);
+            lists.get(collection).and_then(|list| list.get().cloned())
+        };
+        if let Some(list) = self.outer.iter().find_map(complete) {
+            return list;
+        }
         let ask = || async { Arc::new(answer(Box::pin(self.read_list(collection)).await)) };
         Arc::clone(cell(&self.lists, collection).get_or_init(ask).await)
     }
@@ -52,7 +60,9 @@ impl Remote {
     async fn list_request(&self, collection: &LogicalPath) -> Result<Request, SyncError> {
         let rules = self.rules(collection).await?;
         let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
-        let evaluation = rules.on_collection(collection)?.declared_in(&declared)?;
+        let values = self.values_of_list(&rules, collection, &declared).await?;
+        let values = values.as_deref().map(|values| values as &dyn ReferenceValues);
+        let evaluation = rules.on_collection_with(collection, values)?.declared_in(&declared)?;
         request(&evaluation, OperationName::List, &Value::Null)
     }
 
@@ -72,8 +82,9 @@ impl Remote {
         let mut request = self.list_request(collection).await?;
         let transforms = Arc::new(Transforms {
             collection: collection.clone(),
-            declared,
+            values: self.values_of_list(&rules, collection, &declared).await?,
             rules: Arc::clone(&rules),
+            declared,
             reader: self.nested(collection).reader(),
         });
         let mut pages = Pages::new(&rules, collection, LIST_BOUNDS);
@@ -153,6 +164,8 @@ struct Transforms {
     collection: LogicalPath,
     declared: LogicalPath,
     rules: Arc<Rules>,
+    /// The values that templates refer to.
+    values: Option<Arc<KnownValues>>,
     reader: Reader,
 }
 
@@ -160,7 +173,9 @@ impl Transforms {
     async fn run(self: &Arc<Self>, answer: Value) -> Result<Value, SyncError> {
         let list = Arc::clone(self);
         let transform = move || {
-            let evaluation = list.rules.on_collection(&list.collection)?.declared_in(&list.declared)?;
+            let values = list.values.as_deref().map(|values| values as &dyn ReferenceValues);
+            let evaluation = list.rules.on_collection_with(&list.collection, values)?;
+            let evaluation = evaluation.declared_in(&list.declared)?;
             Ok(evaluation.reading(Some(&list.reader)).transform(OperationName::List, answer)?)
         };
         // The jq waits for the resources that it reads.

@@ -28,7 +28,7 @@ mod remote;
 mod server;
 
 pub use bulk::*;
-pub(crate) use contents::Expected;
+pub(crate) use contents::{Expected, References};
 pub use desired::*;
 pub use lookup::*;
 pub use recheck::*;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use super::contents::{Content, Expected, Seen};
@@ -9,11 +10,14 @@ use super::once::cell;
 use super::server::Remote;
 use crate::error::{Categorized, Category};
 use crate::language::jq::{ResourceError, ResourceReader};
-use crate::language::reference::{may_hold_any, references};
+use crate::language::reference::{Reference, may_hold_any, references};
+use crate::language::referred::{KnownValues, Recorder};
+use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::payload::pointer::Pointer;
 use crate::repository;
-use crate::sync::model::{JqReader, Observed, Resource, SyncError, Unresolved};
+use crate::sync::model::{JqReader, Observed, Resource, SyncError, Unresolved, add_texts};
 use crate::sync::tasks::blocking;
 
 /// The maximum depth of resources whose transforms need each other.
@@ -21,7 +25,7 @@ const MAX_NESTING: usize = 8;
 
 /// Whether other resources are read for `resource`, so that the run looks at it after them.
 pub(crate) fn refers(resource: &Resource) -> bool {
-    resource.rules.reads_others() || may_hold_any(&resource.payload)
+    resource.rules.reads_others() || resource.rules.refers() || may_hold_any(&resource.payload)
 }
 
 impl Remote {
@@ -33,6 +37,11 @@ impl Remote {
     /// Remembers the resource at `path`, which the run has just read, for others that refer to it.
     pub(crate) fn remember(&self, path: &LogicalPath, observed: &Observed) {
         self.references.remember(path, observed);
+    }
+
+    /// Forgets the resource at `path`, which the run writes, and others that this may change.
+    pub(crate) fn forget(&self, path: &LogicalPath) {
+        self.references.forget(path);
     }
 
     /// Returns the content of the resource or collection at `path`; `None` if the server does not have it.
@@ -47,7 +56,7 @@ impl Remote {
         let read = || async {
             let observed = Box::pin(self.nested(path).get(path)).await?;
             let payload = observed.payload.ok_or_else(|| SyncError::Absent(path.clone()))?;
-            Ok::<_, SyncError>(Arc::new(Content { payload, rules: observed.at.rules }))
+            Ok::<_, SyncError>(Arc::new(Content { payload, rules: observed.at.rules, part: None }))
         };
         match cell(&self.references.known, path).get_or_try_init(read).await {
             Ok(content) => Ok(Some(Arc::clone(content))),
@@ -70,39 +79,117 @@ impl Remote {
         Reader { remote: self.clone(), runtime: Handle::current() }
     }
 
-    /// Returns `resource` with the values that its payload refers to. If Git declares a resource that it refers to and
-    /// the server does not have it yet, the reference stays, and the error is returned, too.
+    /// Returns `resource` with the values that its payload and the templates of its rules refer to. If Git declares a
+    /// resource that it refers to and the server does not have it yet, the reference stays, and the error is returned,
+    /// too.
     pub(crate) async fn filled(
         &self,
         resource: Resource,
     ) -> Result<(Resource, Option<SyncError>), SyncError> {
-        let mut resource = self.with_reader(&resource);
-        if !may_hold_any(&resource.payload) {
-            return Ok((resource, None));
+        let resource = self.with_reader(&resource);
+        let (resource, pending) = if may_hold_any(&resource.payload) {
+            self.with_payload_values(resource).await?
+        } else {
+            (resource, None)
+        };
+        let (resource, lacking) = self.with_template_values(resource).await?;
+        Ok((resource, pending.or(lacking)))
+    }
+
+    /// Returns `resource` with the values that the templates of its rules refer to, as [`Self::filled`] does.
+    pub(crate) fn with_template_values(
+        &self,
+        mut resource: Resource,
+    ) -> BoxFuture<'_, Result<(Resource, Option<SyncError>), SyncError>> {
+        // Boxed, because the read of the other resource may need further ones.
+        Box::pin(async move {
+            let (mut values, mut secrets, mut pending) = (KnownValues::default(), Vec::new(), None);
+            let found = resource.template_references();
+            if found.is_empty() {
+                return Ok((resource, None));
+            }
+            for reference in found {
+                match self.referred(&resource.path, None, &reference).await? {
+                    Ok((value, is_secret)) => {
+                        if is_secret {
+                            add_texts(&value, &mut secrets);
+                        }
+                        values.add(reference, value);
+                    }
+                    Err(absent) => pending = pending.or(Some(absent)),
+                }
+            }
+            (resource.values, resource.secret_values) = (Some(Arc::new(values)), secrets.into());
+            Ok((resource, pending))
+        })
+    }
+
+    /// Returns the values that the templates of a list refer to.
+    pub(super) fn values_of_list<'a>(
+        &'a self,
+        rules: &'a Rules,
+        collection: &'a LogicalPath,
+        declared: &'a LogicalPath,
+    ) -> BoxFuture<'a, Result<Option<Arc<KnownValues>>, SyncError>> {
+        Box::pin(async move {
+            if !rules.refers() {
+                return Ok(None);
+            }
+            let recorder = Recorder::default();
+            let evaluation = rules.on_collection_with(collection, Some(&recorder));
+            if let Ok(evaluation) = evaluation.and_then(|evaluation| evaluation.declared_in(declared)) {
+                evaluation.visit_templates(&[OperationName::List]);
+            }
+            let mut values = KnownValues::default();
+            for reference in recorder.into_references() {
+                let (value, _) = self.referred(collection, None, &reference).await??;
+                values.add(reference, value);
+            }
+            Ok(Some(Arc::new(values)))
+        })
+    }
+
+    /// Returns the value of a reference, and whether it is a secret. The inner error is that Git declares the other
+    /// resource, and the server does not have it yet.
+    async fn referred(
+        &self,
+        resource: &LogicalPath,
+        at: Option<&Pointer>,
+        reference: &Reference,
+    ) -> Result<Result<(Value, bool), SyncError>, SyncError> {
+        let failed = |why| SyncError::Reference {
+            resource: resource.clone(),
+            at: at.cloned(),
+            reference: Box::new(reference.clone()),
+            why,
+        };
+        let content = self.content(&reference.path).await;
+        match content.map_err(|error| failed(Unresolved::Failed(error)))? {
+            Some(content) => {
+                let value = reference.pointer.get(&content.payload).filter(|value| !value.is_null());
+                let value = value.ok_or_else(|| failed(Unresolved::NoValue))?.clone();
+                Ok(Ok((value, content.is_secret(&reference.pointer))))
+            }
+            None if self.is_declared(&reference.path).await? => Ok(Err(failed(Unresolved::Absent))),
+            None => Err(failed(Unresolved::Undeclared)),
         }
+    }
+
+    async fn with_payload_values(
+        &self,
+        mut resource: Resource,
+    ) -> Result<(Resource, Option<SyncError>), SyncError> {
         let found = references(&resource.payload);
         let found = found.map_err(|error| SyncError::MalformedReference(resource.path.clone(), error))?;
         let (mut payload, mut pending) = (resource.payload.as_ref().clone(), None);
         let mut secrets = resource.secrets.to_vec();
         for (at, reference) in found {
-            let failed = |why| SyncError::Reference {
-                resource: resource.path.clone(),
-                at: at.clone(),
-                reference: Box::new(reference.clone()),
-                why,
-            };
-            let content = self.content(&reference.path).await;
-            match content.map_err(|error| failed(Unresolved::Failed(error)))? {
-                Some(content) => {
-                    let value = reference.pointer.get(&content.payload).filter(|value| !value.is_null());
-                    let value = value.ok_or_else(|| failed(Unresolved::NoValue))?.clone();
-                    secrets.extend(content.is_secret(&reference.pointer).then(|| at.clone()));
+            match self.referred(&resource.path, Some(&at), &reference).await? {
+                Ok((value, is_secret)) => {
+                    secrets.extend(is_secret.then(|| at.clone()));
                     payload = at.put(payload, value);
                 }
-                None if self.is_declared(&reference.path).await? => {
-                    pending = pending.or(Some(failed(Unresolved::Absent)));
-                }
-                None => return Err(failed(Unresolved::Undeclared)),
+                Err(absent) => pending = pending.or(Some(absent)),
             }
         }
         (resource.payload, resource.secrets) = (Arc::new(payload), secrets.into());

@@ -114,7 +114,10 @@ impl Remote {
 
     /// Reads a resource whose names cannot be taken from its path, if the list shows it.
     async fn unnamed(&self, path: &LogicalPath, rules: Arc<Rules>) -> Result<Option<Observed>, SyncError> {
-        let Some(collection) = path.parent() else { return Ok(None) };
+        let Some(mut collection) = path.parent() else { return Ok(None) };
+        if rules.names_ids() {
+            collection = self.located(&collection).await?;
+        }
         let name = rules.path_names().decode(path.name());
         let wanted = Wanted { name: &name, alias: Some(&name), ..Wanted::default() };
         let list = self.listed(&collection).await;
@@ -129,17 +132,23 @@ impl Remote {
     /// Lists the collection at `path`. If the list only shows names, reads each member. Two members with the same path
     /// are a conflict.
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
-        let (located, list) = match self.read_list(path).await {
+        let rules = self.rules(path).await?;
+        let by_names = if rules.names_ids() { None } else { Some(self.read_list(path).await) };
+        let (located, list) = match by_names {
+            None => {
+                let located = self.located(path).await?;
+                let list = self.read_list(&located).await?;
+                (located, list)
+            }
             // The ids of its parents may differ from their names.
-            Err(error @ SyncError::Server(_)) if error.category() == Category::NotFound => {
+            Some(Err(error @ SyncError::Server(_))) if error.category() == Category::NotFound => {
                 let located = self.located(path).await.unwrap_or_else(|_| path.clone());
                 let list = if located == *path { Err(error) } else { self.read_list(&located).await };
                 (located, list?)
             }
-            list => (path.clone(), list?),
+            Some(list) => (path.clone(), list?),
         };
         let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
-        let rules = self.rules(path).await?;
         if rules.lists_names() {
             let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
             let whole = whole.buffered(self.session.client.max_concurrency());
@@ -202,9 +211,16 @@ impl Remote {
     }
 
     pub(super) async fn observe(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
+        if wanted.rules.names_ids() {
+            return Box::pin(self.observe_by_ids(wanted, doomed)).await;
+        }
         // For most resources, the address of their names is sufficient.
         match self.read_at(wanted).await {
             Ok(observed) if Wanted::of(wanted).one_name => Ok(observed),
+            // Its address contains the value of a resource that does not exist.
+            Err(error) if error.lacks_reference() => {
+                Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
+            }
             // A singleton needs no proof, because it is never created.
             read if wanted.rules.resolved().singleton => {
                 if is_not_found(&read) {
@@ -216,6 +232,24 @@ impl Remote {
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) => Box::pin(self.search(wanted, read, doomed)).await,
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
+        }
+    }
+
+    /// Reads a resource whose requests need the ids of its parents.
+    async fn observe_by_ids(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
+        let (at, doubt) = self.relocated(wanted).await?;
+        match self.read_at(&at).await {
+            // Its address contains the value of a resource that does not exist.
+            Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
+            // A singleton needs no proof, because it is never created.
+            read if wanted.rules.resolved().singleton => {
+                if is_not_found(&read) {
+                    Ok(Observed::new(at, None))
+                } else {
+                    read
+                }
+            }
+            read => self.judged(wanted, at, read, doubt, doomed).await,
         }
     }
 

@@ -30,6 +30,8 @@ pub struct Remote {
     /// The record of the answers, for a recheck.
     pub(super) transcript: Arc<Transcript>,
     pub(super) lists: Once<Arc<ListAnswer>>,
+    /// The lists of the reads that wait for these reads. Only those that are complete are used.
+    pub(super) outer: Vec<Once<Arc<ListAnswer>>>,
     /// The collections whose lists wait for these reads.
     pub(super) within: Vec<LogicalPath>,
     pub(super) places: Once<Result<Place, Arc<SyncError>>>,
@@ -89,15 +91,31 @@ impl Remote {
         Arc::new(Self::following(session, Transcript::new(false), Former::default()))
     }
 
+    /// Returns the server of `session` without any knowledge but the values of references.
+    pub(crate) fn referring(session: &Session, references: Arc<References>) -> Arc<Self> {
+        Arc::new(Self { references, ..Self::following(session, Transcript::new(false), Former::default()) })
+    }
+
+    /// Returns the same server without any knowledge but the values of references.
+    pub(crate) fn with_references_only(&self) -> Arc<Self> {
+        Self::referring(&self.session, self.references())
+    }
+
+    /// The contents of resources that others refer to.
+    pub(crate) fn references(&self) -> Arc<References> {
+        Arc::clone(&self.references)
+    }
+
     /// Returns the server for a run after earlier ones. Records all reads in `transcript`.
     pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
         let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
         let (lists, places, declared, absent, parents, references) = Default::default();
-        let current = None;
+        let (current, outer) = (None, Vec::new());
         Self {
             session,
             transcript,
             lists,
+            outer,
             within,
             places,
             declared,
@@ -109,9 +127,9 @@ impl Remote {
         }
     }
 
-    /// Returns the server for a run over `selection`.
-    pub(crate) fn running(self, selection: &Selection) -> Self {
-        Self { parents: Arc::new(Parents::of(selection)), ..self }
+    /// Returns the server for a run over `selection`, which shares the values of references with others.
+    pub(crate) fn running(self, selection: &Selection, references: Arc<References>) -> Self {
+        Self { parents: Arc::new(Parents::of(selection)), references, ..self }
     }
 
     /// Returns the same server with the rules of another revision, in `session`.
@@ -121,10 +139,12 @@ impl Remote {
     }
 
     /// Returns the server for reads that the list of `collection` waits for. These reads share no cells with the reads
-    /// of the run, so they cannot wait for that list.
+    /// of the run, so they cannot wait for that list. They use lists that the run has read.
     pub(super) fn nested(&self, collection: &LogicalPath) -> Self {
         let within = self.within.iter().cloned().chain([collection.clone()]).collect();
-        Self { within, ..Self::following(&self.session, Arc::clone(&self.transcript), Former::default()) }
+        let outer = [&self.lists].into_iter().chain(&self.outer).map(Arc::clone).collect();
+        let other = Self::following(&self.session, Arc::clone(&self.transcript), Former::default());
+        Self { outer, within, ..other }
     }
 
     /// Records the path in the repository of a path with the ids of parents.
@@ -155,7 +175,11 @@ impl Remote {
 
     /// Reads the resource at the address that its rules state.
     pub(crate) async fn read_at(&self, at: &Resource) -> Result<Observed, SyncError> {
-        let at = &self.with_reader(at);
+        let (at, lacking) = self.with_template_values(self.with_reader(at)).await?;
+        if let Some(lacking) = lacking {
+            return Err(lacking);
+        }
+        let at = &at;
         if let (Some(declared), Some(collection)) =
             (at.declared.as_ref().and_then(LogicalPath::parent), at.path.parent())
         {

@@ -110,13 +110,17 @@ fn must_replace(desired: &Resource, action: &Action) -> bool {
         })
 }
 
-/// Returns the deletion of a resource that the run creates again.
+/// Returns the deletion of a resource that the run creates again. If the create cannot be made, the deletion is not sent.
 fn replacement(desired: &Resource, observed: &Observed, update: Action) -> Result<Action, SyncError> {
     let delete = Action { step: Step::Delete, reason: Reason::Replaced, sending: Sending::Nothing, ..update };
-    Ok(match Call::delete(desired, observed)? {
-        Some(call) => delete.sending(Ok(call)),
-        None => delete,
-    })
+    let Some(call) = Call::delete(desired, observed)? else { return Ok(delete) };
+    let recreation = match Call::create_first(desired, &observed.at) {
+        Ok(create) => Some(Box::new(create)),
+        // The run may create the resource that it refers to before it creates this one.
+        Err(error) if error.lacks().is_some() => None,
+        Err(error) => return Ok(delete.sending(Err(error))),
+    };
+    Ok(Action { recreation, ..delete.sending(Ok(call)) })
 }
 
 fn requested(desired: &Resource, step: Step, call: Call) -> Action {

@@ -14,6 +14,7 @@ pub(super) mod survey;
 pub(super) mod undeclared;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -23,6 +24,7 @@ use crate::sync::model::{
     Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Stats, Step, Stop,
     SyncError,
 };
+use crate::sync::observe::References;
 use saved::Summary;
 
 /// All actions of a run, as a value. It serialises to JSON.
@@ -50,6 +52,9 @@ pub struct Plan {
     /// Selected resources that the tree does not contain, in case their desired state is needed again.
     #[serde(skip)]
     pub(super) given: HashMap<LogicalPath, Resource>,
+    /// The contents of resources that others refer to, as they were read for the plan.
+    #[serde(skip)]
+    pub(super) references: Arc<References>,
     /// The options of the run.
     #[serde(skip)]
     pub(super) options: Options,

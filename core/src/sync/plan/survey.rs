@@ -24,7 +24,7 @@ use crate::sync::model::{
     Action, Candidate, Doubt, Failure, Intent, Observed, Options, PRUNE, Reason, Resource, Selection,
     Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
-use crate::sync::observe::{Bulk, Expected, Former, Remote, loaded, refers};
+use crate::sync::observe::{Bulk, Expected, Former, References, Remote, loaded, refers};
 use crate::sync::tasks::{self, evaluated};
 
 /// A part of a survey ends after this time. Its actions are applied before the next part is read. So a run that is
@@ -91,9 +91,32 @@ impl Surveyor {
         stop: &Stop,
         transcript: Arc<Transcript>,
     ) -> Self {
+        Self::following(session, selection, options, stop, (transcript, Arc::default()))
+    }
+
+    /// Returns a surveyor for a further pass of a run, after writes. It reads resources that others refer to again, and
+    /// shares their contents with the writes that follow.
+    pub fn again(
+        session: &Session,
+        selection: &Selection,
+        options: &Options,
+        stop: &Stop,
+        references: Arc<References>,
+    ) -> Self {
+        references.clear();
+        Self::following(session, selection, options, stop, (Transcript::new(false), references))
+    }
+
+    fn following(
+        session: &Session,
+        selection: &Selection,
+        options: &Options,
+        stop: &Stop,
+        (transcript, references): (Arc<Transcript>, Arc<References>),
+    ) -> Self {
         let payloads = selection.prune.iter().map(|candidate| candidate.payload.clone()).collect();
         let former = Former { tree: selection.former.clone(), payloads };
-        let remote = Arc::new(Remote::following(session, transcript, former).running(selection));
+        let remote = Arc::new(Remote::following(session, transcript, former).running(selection, references));
         let Options { keep_compared, sealable, .. } = *options;
         Self {
             session: session.clone(),
@@ -131,6 +154,7 @@ impl Surveyor {
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
             failures: std::mem::take(&mut selection.broken),
             given: given.collect(),
+            references: self.bulk.remote.references(),
             options: self.options.clone(),
             ..Plan::default()
         };

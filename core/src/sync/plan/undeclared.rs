@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::decide;
@@ -166,7 +167,7 @@ impl Candidates {
                 "a declared resource that may be the same one cannot be compared: {why}"
             ))
         };
-        let at = observed.addressed();
+        let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
         let evaluation = at.evaluation()?;
         let collection = evaluation.remote_collection();
         let rendered = evaluation.render(OperationName::Get).ok();
@@ -227,6 +228,7 @@ impl Candidates {
     async fn claims(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Vec<Claim>, SyncError> {
         let located = self.remote.located(path).await?;
         let (session, members) = (self.remote.session.clone(), members.to_vec());
+        let (remote, runtime) = (Arc::clone(&self.remote), Handle::current());
         blocking(path.clone(), move || {
             let claim = |file: ResourceFile| {
                 let path = file.path.clone();
@@ -234,6 +236,13 @@ impl Candidates {
                 if let Some(moved) = located.child(path.name()).ok().filter(|moved| *moved != path) {
                     let rules = session.metadata.rules(&moved)?;
                     declared = declared.moved(moved, rules);
+                }
+                match runtime.block_on(remote.with_template_values(declared)) {
+                    Ok((known, None)) => declared = known,
+                    // Its address contains the value of a resource that does not exist, so it does not exist either.
+                    Ok((_, Some(_))) => return Ok(None),
+                    Err(error) if error.lacks_reference() => return Ok(None),
+                    Err(error) => return Err(error),
                 }
                 let evaluation = declared.evaluation()?;
                 let rendered = evaluation.render(OperationName::Get);
@@ -244,9 +253,9 @@ impl Candidates {
                 let wanted = Wanted::of(&declared);
                 let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
                 let name = declared.name().to_owned();
-                Ok(Claim { path, name, collection, address, id, alias })
+                Ok(Some(Claim { path, name, collection, address, id, alias }))
             };
-            members.into_iter().map(claim).collect()
+            members.into_iter().filter_map(|file| claim(file).transpose()).collect()
         })
         .await
     }

@@ -171,3 +171,54 @@ fn only_scalars_are_written(#[case] template: &str, #[case] missing: bool, #[cas
         other => panic!("{other:?}"),
     }
 }
+
+mod references {
+    use super::*;
+    use crate::language::reference::Reference;
+    use crate::language::referred::{KnownValues, Recorder, ReferenceValues, Unread};
+    use crate::payload::pointer::Pointer;
+
+    fn render(text: &str, values: Option<&dyn ReferenceValues>) -> Result<String, String> {
+        let resource = Resource::new("{}");
+        let template = Template::parse(text, Kind::Query).unwrap();
+        assert!(template.refers());
+        template.render(&Scope { values, ..resource.scope() }).map_err(|error| error.to_string())
+    }
+
+    fn known(value: Value) -> KnownValues {
+        let (path, pointer) = (LogicalPath::parse("/apps/till").unwrap(), Pointer::parse("/id").unwrap());
+        let mut values = KnownValues::default();
+        values.add(Reference { path, pointer }, value);
+        values
+    }
+
+    #[test]
+    fn values_of_other_resources_are_inserted() {
+        let text = r#"a/{{ref "/apps/till" "/id"}}"#;
+        assert_eq!(render(text, Some(&known(Value::from("u-7")))).unwrap(), "a/u-7");
+        assert_eq!(render(text, Some(&known(Value::Int(7)))).unwrap(), "a/7");
+        assert_eq!(render(text, Some(&Unread)).unwrap(), text);
+        let error = render(text, Some(&known(Value::Array(Vec::new())))).unwrap_err();
+        assert!(error.contains("an array"), "{error}");
+        assert!(render(text, None).unwrap_err().contains("`ref` cannot be used here"));
+        let other = render(r#"{{ref "/apps/pos" "/id"}}"#, Some(&known(Value::Int(7)))).unwrap_err();
+        assert!(other.contains("was not read"), "{other}");
+    }
+
+    #[test]
+    fn references_are_recorded() {
+        let recorder = Recorder::default();
+        let text = r#"{{ref (printf "/apps/%s" "till") "/id"}}{{ref "/apps/till" "/id"}}{{ref "/b" "/c"}}"#;
+        render(text, Some(&recorder)).unwrap();
+        let found: Vec<String> = recorder.into_references().iter().map(ToString::to_string).collect();
+        assert_eq!(found, [r#"{{ref "/apps/till" "/id"}}"#, r#"{{ref "/b" "/c"}}"#]);
+    }
+
+    /// The name alone is that of a field, as before the function existed.
+    #[test]
+    fn ref_alone_is_a_field() {
+        let template = Template::parse("{{ref}}", Kind::Query).unwrap();
+        assert!(!template.refers());
+        assert_eq!(template.pointers(), [Pointer::parse("/ref").unwrap()]);
+    }
+}

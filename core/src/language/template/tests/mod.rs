@@ -79,6 +79,7 @@ impl Resource {
             alias: if self.payload.is_some() { self.path.name() } else { "" },
             remote_id: &self.remote_id,
             derived: &self.derived,
+            values: None,
         }
     }
 

@@ -72,6 +72,24 @@ fn fields_of_templates_hide_fields_of_plural_names() {
     assert_eq!(resource.render(Kind::Query, "{{/shop}} {{/shop_till}}").unwrap(), "rio t1");
 }
 
+/// A template before these objects existed may derive fields with their names.
+#[rstest]
+#[case("/shops", "rio")]
+#[case("/shops/{{/aliases}}", "rio")]
+#[case("/shops/{{/ids}}", "rio")]
+fn derived_fields_hide_names_of_parents(#[case] collection: &str, #[case] expected: &str) {
+    let parsed = Template::parse(collection, Kind::RemoteCollectionPath).unwrap();
+    let sources = PatternSources { remote_collection: Some(&parsed), ..PatternSources::default() };
+    let resource = Resource::new("{}").derive(&path_patterns(&sources));
+    for name in ["aliases", "ids"] {
+        let is_derived = collection.contains(name);
+        let field = resource.render(Kind::Query, &format!("{{{{/{name}}}}}"));
+        assert_eq!(field.ok().as_deref(), is_derived.then_some(expected));
+        let of_parent = resource.render(Kind::Query, &format!("{{{{/{name}/shop}}}}"));
+        assert_eq!(of_parent.ok().as_deref(), (!is_derived).then_some("rio"));
+    }
+}
+
 #[rstest]
 #[case(None, Value::from("text"), "text text/plain .txt")]
 #[case(None, Value::Bytes(vec![1]), "octet-stream application/octet-stream .bin")]
