@@ -33,9 +33,6 @@ pub struct Action {
     /// The request.
     #[serde(skip)]
     pub(crate) sending: Sending,
-    /// The create that follows the deletion of a replacement. It is made again when it is sent.
-    #[serde(skip)]
-    pub(crate) recreation: Option<Box<Call>>,
     /// Identifies the differences if recurrences are watched.
     #[serde(skip)]
     pub(crate) mark: Option<Mark>,
@@ -86,6 +83,8 @@ pub enum Sending {
     Nothing,
     /// The request exists.
     Ready(Box<Call>),
+    /// The deletion of a replacement, and the create that follows it and is made again when it is sent.
+    Replacing(Box<(Call, Call)>),
     /// The request is made when it is sent: a create, because otherwise a first sync would hold all payloads and secrets;
     /// or a create or update that needs the value of a resource which the run creates. Holds the path on the server if it
     /// is known and differs.
@@ -142,7 +141,6 @@ impl Action {
             depends_on,
             compared: None,
             sending,
-            recreation: None,
             mark: None,
             content: None,
         }
@@ -193,15 +191,28 @@ impl Action {
             let path = Redactor::new(request.secrets.iter()).redact(&request.path);
             format!("{} {}", request.method, visible(&path))
         };
-        Some([shown(self.call()?), shown(self.recreation.as_deref()?)])
+        Some([shown(self.call()?), shown(self.recreation()?)])
     }
 
     /// Returns the request if it exists.
     pub(crate) fn call(&self) -> Option<&Call> {
-        if let Sending::Ready(call) = &self.sending { Some(call) } else { None }
+        match &self.sending {
+            Sending::Ready(call) => Some(call),
+            Sending::Replacing(calls) => Some(&calls.0),
+            _ => None,
+        }
+    }
+
+    /// Returns the create that follows the deletion of a replacement.
+    pub(crate) fn recreation(&self) -> Option<&Call> {
+        if let Sending::Replacing(calls) = &self.sending { Some(&calls.1) } else { None }
     }
 
     pub(crate) fn into_call(self) -> Option<Box<Call>> {
-        if let Sending::Ready(call) = self.sending { Some(call) } else { None }
+        match self.sending {
+            Sending::Ready(call) => Some(call),
+            Sending::Replacing(calls) => Some(Box::new(calls.0)),
+            _ => None,
+        }
     }
 }

@@ -114,13 +114,12 @@ fn must_replace(desired: &Resource, action: &Action) -> bool {
 fn replacement(desired: &Resource, observed: &Observed, update: Action) -> Result<Action, SyncError> {
     let delete = Action { step: Step::Delete, reason: Reason::Replaced, sending: Sending::Nothing, ..update };
     let Some(call) = Call::delete(desired, observed)? else { return Ok(delete) };
-    let recreation = match Call::create_first(desired, &observed.at) {
-        Ok(create) => Some(Box::new(create)),
+    match Call::create_first(desired, &observed.at) {
+        Ok(create) => Ok(Action { sending: Sending::Replacing(Box::new((call, create))), ..delete }),
         // The run may create the resource that it refers to before it creates this one.
-        Err(error) if error.lacks().is_some() => None,
-        Err(error) => return Ok(delete.sending(Err(error))),
-    };
-    Ok(Action { recreation, ..delete.sending(Ok(call)) })
+        Err(error) if error.lacks().is_some() => Ok(delete.sending(Ok(call))),
+        Err(error) => Ok(delete.sending(Err(error))),
+    }
 }
 
 fn requested(desired: &Resource, step: Step, call: Call) -> Action {

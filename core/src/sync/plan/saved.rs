@@ -231,7 +231,7 @@ pub fn content(action: &Action) -> [u8; 32] {
     add(action.path.as_str().as_bytes());
     add(format!("{:?} {:?}", action.step, action.reason).as_bytes());
     add(&serde_json::to_vec(&action.differences).unwrap_or_default());
-    for call in action.call().into_iter().chain(action.recreation.as_deref()) {
+    for call in action.call().into_iter().chain(action.recreation()) {
         let request = &call.request;
         add(format!("{} {} {:?} {:?}", request.method, request.path, request.query, request.accept)
             .as_bytes());
