@@ -65,6 +65,20 @@ async fn configuration(arguments: &ClusterArguments) -> Result<Config, Failure> 
     }
 }
 
+/// Adds the address of the API server, and how to choose another one, to a failure to reach it or to be admitted by it.
+pub async fn hinted(failure: Failure, arguments: &ClusterArguments) -> Failure {
+    if !matches!(failure.category(), Category::Auth | Category::Transport) {
+        return failure;
+    }
+    let Ok(Config { cluster_url, .. }) = configuration(arguments).await else { return failure };
+    let host = cluster_url.host().unwrap_or_default();
+    let port = cluster_url.port_u16().map_or_else(String::new, |port| format!(":{port}"));
+    let hint = format!(
+        "the kubeconfig names the server {host}{port}; --kubeconfig and --kube-context choose another one"
+    );
+    failure.with_hint(|_| Some(hint))
+}
+
 /// Returns the failure of a request to the API server.
 pub fn failure(error: &kube::Error) -> Failure {
     let (category, message) = match error {
@@ -78,6 +92,9 @@ pub fn failure(error: &kube::Error) -> Failure {
         }
         kube::Error::Auth(cause) => {
             (Category::Auth, format!("cannot log in to the cluster: {}", with_causes(cause)))
+        }
+        kube::Error::Service(cause) => {
+            (Category::Transport, format!("cannot reach the API server: {}", with_causes(cause.as_ref())))
         }
         error => (Category::Transport, format!("cannot reach the API server: {}", with_causes(error))),
     };

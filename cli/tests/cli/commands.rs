@@ -41,6 +41,17 @@ const CONTACT_THE_SERVER: [&str; 19] = [
     "server check",
 ];
 
+/// Commands that contact the remote of the repository, or the Kubernetes API.
+const CONTACT_OTHERS: [&str; 7] = [
+    "contract verify",
+    "operator resume",
+    "operator status",
+    "operator suspend",
+    "operator sync",
+    "repository push",
+    "repository refresh",
+];
+
 /// The commands of the reference that are not groups, such as `resource get`.
 fn commands() -> Vec<&'static str> {
     let headings =
@@ -88,7 +99,7 @@ fn every_command_has_a_transcript_of_success_of_json_and_of_failures() {
         require("success as text", runs.iter().any(|(line, code)| *code == 0 && !json(line)));
         require("-o json", runs.iter().any(|(line, _)| json(line)));
         require("a failure", runs.iter().any(|(_, code)| *code != 0));
-        if CONTACT_THE_SERVER.contains(&command) {
+        if CONTACT_THE_SERVER.contains(&command) || CONTACT_OTHERS.contains(&command) {
             require("exit code 4", runs.iter().any(|(_, code)| *code == 4));
             require("exit code 6", runs.iter().any(|(_, code)| *code == 6));
         }
@@ -100,6 +111,8 @@ fn every_command_has_a_transcript_of_success_of_json_and_of_failures() {
 /// The home, the servers and the repository of each transcript.
 struct Place {
     home: Home,
+    /// Host and port of the Kubernetes API.
+    cluster: String,
     server: RestServer,
     denied: RestServer,
     tokens: Server,
@@ -142,14 +155,18 @@ impl Place {
         }
         let tokens = Server::new(ROUTES);
         let home = operator::cluster(Some("Succeeded"), false).0;
-        let place = Self { home, server, denied, tokens };
+        let kubeconfig = fs::read_to_string(home.path(".kube/config")).unwrap();
+        let cluster = kubeconfig.split_once("http://").unwrap().1.split('\'').next().unwrap().to_owned();
+        let place = Self { home, cluster, server, denied, tokens };
         place.write_catalogue();
         place.write_files();
         place
     }
 
     fn write_catalogue(&self) {
-        let git = "git: {local: {baseDir: <home>/repo}, remote: {url: 'file://<home>/origin.git'}}";
+        let remote =
+            |url: &str| format!("git: {{local: {{baseDir: <home>/repo}}, remote: {{url: '{url}'}}}}");
+        let git = &remote("file://<home>/origin.git");
         let server =
             |url: &str| format!("managedServer: {{http: {{url: '{url}', openapi: <home>/openapi.json}}}}");
         let context = |name: &str, repository: &str, server: &str| {
@@ -175,6 +192,8 @@ impl Place {
                 store.to_owned(),
                 context("files", files, &server(&self.server.url())),
                 context("login", files, &login),
+                context("locked", &remote(&format!("{}/origin.git", self.denied.url())), ""),
+                context("away", &remote("http://127.0.0.1:1/origin.git"), ""),
                 context("methods", files, &server(self.tokens.url())),
             ]
             .concat(),
@@ -190,6 +209,9 @@ impl Place {
         editor("no-change", "");
         editor("to-basic", "sed -i s/gold/basic/ \"$1\"");
         editor("defaults", "echo '{\"open\": true}' >\"$1\"");
+        let kubeconfig = fs::read_to_string(home.path(".kube/config")).unwrap();
+        home.write("denied.kubeconfig", &kubeconfig.replace("canary", "other"));
+        home.write("dead.kubeconfig", &kubeconfig.replace(&self.cluster, "127.0.0.1:1"));
         home.write("openapi.json", include_str!("../../../demo/openapi.json"));
         let new = format!(
             r#"{{"name": "new", "repository": {{"filesystem": {{"baseDir": "<home>/new"}}}}, "managedServer": {{"http": {{"url": "{}"}}}}}}"#,
@@ -241,7 +263,7 @@ impl Place {
     }
 
     fn shown(&self, bytes: &[u8]) -> String {
-        let text = self.home.shown(std::str::from_utf8(bytes).unwrap());
+        let text = self.home.shown(std::str::from_utf8(bytes).unwrap()).replace(&self.cluster, "<cluster>");
         let named = [(self.server.url(), "<server>"), (self.denied.url(), "<denied>")];
         named.iter().chain([&(self.tokens.url().to_owned(), "<tokens>")]).fold(text, |text, (url, name)| {
             let host = url.trim_start_matches("http://");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -68,8 +68,14 @@ async fn answer(
     State(cluster): State<Shared>,
     method: Method,
     uri: Uri,
+    headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, String) {
+    if headers.get("Authorization").is_none_or(|token| token != "Bearer canary") {
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401,
+            "reason": "Unauthorized", "message": "Unauthorized"});
+        return (StatusCode::UNAUTHORIZED, status.to_string());
+    }
     let mut cluster = cluster.lock().unwrap();
     let path = uri.path();
     if path == format!("{POLICIES}/shops") {

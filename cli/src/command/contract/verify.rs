@@ -16,7 +16,7 @@ use url::Url;
 use super::cluster::{ApiServer, Server};
 use super::manifests::Manifests;
 use super::{source, validate};
-use crate::cluster::ClusterArguments;
+use crate::cluster::{ClusterArguments, hinted};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -83,7 +83,10 @@ pub fn run(arguments: &VerifyArguments, invocation: &Invocation) -> Result<(), F
     let Comparison { loaded, target, severities, snapshot, failure } = block_on(async {
         match &arguments.objects {
             Some(path) => with_manifests(arguments, path, now, invocation).await,
-            None => with_cluster(arguments, now, invocation).await,
+            None => match with_cluster(arguments, now, invocation).await {
+                Err(failure) => Err(hinted(failure, &arguments.cluster).await),
+                done => done,
+            },
         }
     })?;
     let document = loaded.document();
@@ -149,7 +152,11 @@ async fn with_cluster(
         Some(contract) => Some(snapshot(&api, &contract, &target, &severities, now).await?),
         None => None,
     };
-    Ok(Comparison { loaded, target, severities, snapshot, failure: api.into_failure() })
+    let failure = match api.into_failure() {
+        Some(failure) => Some(hinted(failure, &arguments.cluster).await),
+        None => None,
+    };
+    Ok(Comparison { loaded, target, severities, snapshot, failure })
 }
 
 /// Reads the objects, and sends the probes.

@@ -23,7 +23,7 @@ pub struct StatusArguments {
         value_parser = parse_interval)]
     watch: Option<Duration>,
     #[command(flatten)]
-    cluster: ClusterArguments,
+    pub(super) cluster: ClusterArguments,
 }
 
 /// The columns of the text.
