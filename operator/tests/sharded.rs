@@ -44,12 +44,16 @@ async fn create_store(cluster: &Cluster, shard: &str) -> String {
 #[tokio::test]
 async fn the_shipped_shards_divide_the_namespaces() {
     let cluster = Cluster::shared();
-    let mut divided = Vec::new();
+    // All namespaces have their label before an operator sees them.
+    let mut namespaces = Vec::new();
     for (shard, deployment) in shards() {
-        let namespace = create_store(cluster, &shard).await;
-        let container = deployment.spec.unwrap().template.spec.unwrap().containers.remove(0);
-        divided.push((shard, namespace, Shipped::of(cluster, container)));
+        namespaces.push((create_store(cluster, &shard).await, shard, deployment));
     }
+    let started = namespaces.into_iter().map(|(namespace, shard, deployment)| {
+        let container = deployment.spec.unwrap().template.spec.unwrap().containers.remove(0);
+        (shard, namespace, Shipped::of(cluster, container))
+    });
+    let divided: Vec<_> = started.collect();
     assert_eq!(divided.len(), 3);
     for (shard, namespace, operator) in &divided {
         let reason = r#"jsonpath={.status.conditions[?(@.type=="Ready")].reason}"#;
