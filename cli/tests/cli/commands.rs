@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::environment::Home;
 use crate::git::git;
 use crate::operator;
-use crate::rest_server::{Config, RestServer};
+use crate::rest_server::{Config, Matcher, RestServer};
 use crate::server::{Route, Server};
 
 const REFERENCE: &str = include_str!("../../../docs/cli/reference.md");
@@ -41,8 +41,8 @@ const CONTACT_THE_SERVER: [&str; 19] = [
     "server check",
 ];
 
-/// Commands that contact the remote of the repository, or the Kubernetes API.
-const CONTACT_OTHERS: [&str; 7] = [
+/// Commands that contact the remote of the repository, the Kubernetes API, or a Vault.
+const CONTACT_OTHERS: [&str; 12] = [
     "contract verify",
     "operator resume",
     "operator status",
@@ -50,6 +50,23 @@ const CONTACT_OTHERS: [&str; 7] = [
     "operator sync",
     "repository push",
     "repository refresh",
+    "secret delete",
+    "secret get",
+    "secret init",
+    "secret list",
+    "secret set",
+];
+
+/// Commands that send a write, which a server may refuse because of a conflict.
+const WRITE: [&str; 8] = [
+    "resource apply",
+    "resource create",
+    "resource delete",
+    "resource request delete",
+    "resource request patch",
+    "resource request post",
+    "resource request put",
+    "resource update",
 ];
 
 /// The commands of the reference that are not groups, such as `resource get`.
@@ -103,6 +120,9 @@ fn every_command_has_a_transcript_of_success_of_json_and_of_failures() {
             require("exit code 4", runs.iter().any(|(_, code)| *code == 4));
             require("exit code 6", runs.iter().any(|(_, code)| *code == 6));
         }
+        if WRITE.contains(&command) {
+            require("exit code 5", runs.iter().any(|(_, code)| *code == 5));
+        }
     }
     missing.extend(files.into_keys().map(|name| format!("{name} is not a command")));
     assert_eq!(missing, Vec::<String>::new());
@@ -115,6 +135,8 @@ struct Place {
     cluster: String,
     server: RestServer,
     denied: RestServer,
+    /// Answers every write with 409.
+    busy: RestServer,
     tokens: Server,
 }
 
@@ -148,16 +170,21 @@ impl Place {
             let collections = vec!["/shops".to_owned()];
             RestServer::start(Config { collections, ..Config::default() }).unwrap()
         };
-        let (server, denied) = (start(), start());
+        let (server, denied, busy) = (start(), start(), start());
+        for method in ["DELETE", "PATCH", "POST", "PUT"] {
+            busy.fail(Matcher::method(method), 409, usize::MAX);
+        }
         denied.require_header("X-Key", "canary");
         for (name, tier) in [("oslo", "gold"), ("rio", "free")] {
-            server.put_by_hand(&format!("/shops/{name}"), serde_json::json!({"id": name, "tier": tier}));
+            for server in [&server, &busy] {
+                server.put_by_hand(&format!("/shops/{name}"), serde_json::json!({"id": name, "tier": tier}));
+            }
         }
         let tokens = Server::new(ROUTES);
         let home = operator::cluster(Some("Succeeded"), false).0;
         let kubeconfig = fs::read_to_string(home.path(".kube/config")).unwrap();
         let cluster = kubeconfig.split_once("http://").unwrap().1.split('\'').next().unwrap().to_owned();
-        let place = Self { home, cluster, server, denied, tokens };
+        let place = Self { home, cluster, server, denied, busy, tokens };
         place.write_catalogue();
         place.write_files();
         place
@@ -180,6 +207,8 @@ impl Place {
         let store =
             "  secretStore: {file: {path: <home>/secrets.enc, key: 0123456789abcdef0123456789abcdef}}\n";
         let files = "filesystem: {baseDir: <home>/files}";
+        let vault =
+            |url: &str| format!("secretStore: {{vault: {{address: '{url}', auth: {{token: canary}}}}}}");
         self.home.write(
             ".declarest/configs/contexts.yaml",
             &[
@@ -192,6 +221,9 @@ impl Place {
                 store.to_owned(),
                 context("files", files, &server(&self.server.url())),
                 context("login", files, &login),
+                context("sealed", files, &vault(&self.denied.url())),
+                context("lost", files, &vault("http://127.0.0.1:1")),
+                context("busy", git, &server(&self.busy.url())),
                 context("locked", &remote(&format!("{}/origin.git", self.denied.url())), ""),
                 context("away", &remote("http://127.0.0.1:1/origin.git"), ""),
                 context("methods", files, &server(self.tokens.url())),
@@ -264,7 +296,8 @@ impl Place {
 
     fn shown(&self, bytes: &[u8]) -> String {
         let text = self.home.shown(std::str::from_utf8(bytes).unwrap()).replace(&self.cluster, "<cluster>");
-        let named = [(self.server.url(), "<server>"), (self.denied.url(), "<denied>")];
+        let named =
+            [(self.server.url(), "<server>"), (self.denied.url(), "<denied>"), (self.busy.url(), "<busy>")];
         named.iter().chain([&(self.tokens.url().to_owned(), "<tokens>")]).fold(text, |text, (url, name)| {
             let host = url.trim_start_matches("http://");
             text.replace(url, name).replace(host, &format!("{name} host"))
