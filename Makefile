@@ -63,10 +63,12 @@ test-root: ## Run the tests that need root: limits of memory, a full disk, and t
 	NEEDS_ROOT=1 cargo test -p declarest-operator --test operator -- limits:: full_disk::
 	$(MAKE) verify-image
 
+# Fewer at once than other tests: each starts a product, and a Keycloak alone keeps the processors busy.
 .PHONY: test-products
 test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN, Maven or KEYCLOAK_HOME, and the packages of .ci/packages)
 	vault=$$(hack/vault/build.sh) && keycloak=$$(hack/keycloak.sh) && \
-	VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak cargo test --workspace $(PRODUCT_TESTS:%=--test %)
+	RUST_TEST_THREADS=4 VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak \
+	cargo test --workspace $(PRODUCT_TESTS:%=--test %)
 
 .PHONY: test-products-large
 test-products-large: build ## Measure the first and the settled run of 500 clients in Keycloak
