@@ -148,22 +148,6 @@ const ROUTES: &[Route] = &[
     ("CONNECT", 200, "connected"),
 ];
 
-const OBJECTS: &str = "apiVersion: v1
-kind: Service
-metadata: {name: shop, namespace: default}
-spec: {ports: [{port: 80, targetPort: http}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: shop, namespace: default}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: shop}}
-  template:
-    spec:
-      containers: [{name: shop, image: 'r.io/shop:1', ports: [{name: http, containerPort: 8080}]}]
-";
-
 impl Place {
     fn new() -> Self {
         let start = || {
@@ -254,7 +238,7 @@ impl Place {
         home.write("secrets.json", r#"{"id": "rio", "password": "s3cret"}"#);
         home.write("metadata.json", r#"{"resource": {"id": "/id", "alias": "/name"}}"#);
         home.write("pacto.yaml", crate::contract::VALID);
-        home.write("objects/all.yaml", OBJECTS);
+        home.write("objects/all.yaml", crate::contract::OBJECTS);
         fs::create_dir_all(home.path("files")).unwrap();
         for (name, tier) in [("lima", "free"), ("oslo", "gold"), ("rio", "gold")] {
             let payload = format!("{{\n  \"id\": \"{name}\",\n  \"tier\": \"{tier}\"\n}}\n");

@@ -11,7 +11,7 @@ runtime:
 scaling: {min: 2, max: 4}
 ";
 
-const OBJECTS: &str = "apiVersion: v1
+pub const OBJECTS: &str = "apiVersion: v1
 kind: Service
 metadata: {name: shop}
 spec: {ports: [{port: 80, targetPort: http}]}

@@ -6,6 +6,10 @@ use crate::environment::Home;
 use crate::git::git;
 use crate::rest_server::{Config, RestServer};
 
+/// The settings of a context whose secrets are in an encrypted file.
+pub const FILE_STORE: &str =
+    "secretStore: {file: {path: <home>/secrets.json, key: 0123456789abcdef0123456789abcdef}}\n";
+
 /// A server with two shops, and an empty remote repository.
 pub struct Day {
     pub server: RestServer,
@@ -29,10 +33,7 @@ impl Day {
 
     /// A context for a checkout in `directory`, with secrets in an encrypted file.
     pub fn context(&self, directory: &str) {
-        self.context_with(
-            directory,
-            "secretStore: {file: {path: <home>/secrets.json, key: 0123456789abcdef0123456789abcdef}}\n",
-        );
+        self.context_with(directory, FILE_STORE);
     }
 
     /// A context for a checkout in `directory`, with more settings.

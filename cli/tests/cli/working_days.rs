@@ -1,6 +1,6 @@
 //! Whole days of work, as the commands that a user types and their output.
 
-use crate::day::Day;
+use crate::day::{Day, FILE_STORE};
 use crate::git::git;
 
 #[test]
@@ -186,8 +186,8 @@ fn from_a_metadata_bundle_to_resources_under_their_aliases() {
         let shop = serde_json::json!({"id": name, "title": name, "tier": "free"});
         day.server.put_by_hand(&format!("/shops/{name}"), shop);
     }
-    let store = "secretStore: {file: {path: <home>/secrets.json, key: 0123456789abcdef0123456789abcdef}}\n";
-    day.context_with("alice", &format!("metadata: {{bundleFile: <home>/shop-bundle-1.2.0.tar.gz}}\n{store}"));
+    let bundle = "metadata: {bundleFile: <home>/shop-bundle-1.2.0.tar.gz}\n";
+    day.context_with("alice", &format!("{bundle}{FILE_STORE}"));
     day.types(&[
         "declarest context add --content-type yaml <alice.yaml",
         "declarest context init",
