@@ -32,15 +32,32 @@ pub struct ClusterArguments {
     skip_result_message: Option<bool>,
 }
 
-/// Returns a client, and the namespace of the objects. Sends requests only if the kubeconfig has a plugin for
-/// credentials.
-pub async fn connect(arguments: &ClusterArguments) -> Result<(Client, String), Failure> {
-    let mut config = configuration(arguments).await?;
-    config.connect_timeout = Some(TIME);
-    config.read_timeout = Some(TIME);
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config).map_err(|error| failure(&error))?;
-    Ok((client, namespace))
+/// Access to a cluster.
+pub struct Cluster {
+    pub client: Client,
+    /// The namespace of the objects.
+    pub namespace: String,
+    /// Host and port of the API server.
+    server: String,
+}
+
+impl Cluster {
+    /// Prepares the access. Sends requests only if the kubeconfig has a plugin for credentials.
+    pub async fn connect(arguments: &ClusterArguments) -> Result<Self, Failure> {
+        let mut config = configuration(arguments).await?;
+        config.connect_timeout = Some(TIME);
+        config.read_timeout = Some(TIME);
+        let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let port = config.cluster_url.port_u16().map_or_else(String::new, |port| format!(":{port}"));
+        let server = format!("{}{port}", config.cluster_url.host().unwrap_or_default());
+        let client = Client::try_from(config).map_err(|error| failure(&error, &server))?;
+        Ok(Self { client, namespace, server })
+    }
+
+    /// Returns the failure of a request to the API server.
+    pub fn failure(&self, error: &kube::Error) -> Failure {
+        failure(error, &self.server)
+    }
 }
 
 async fn configuration(arguments: &ClusterArguments) -> Result<Config, Failure> {
@@ -65,22 +82,8 @@ async fn configuration(arguments: &ClusterArguments) -> Result<Config, Failure> 
     }
 }
 
-/// Adds the address of the API server, and how to choose another one, to a failure to reach it or to be admitted by it.
-pub async fn hinted(failure: Failure, arguments: &ClusterArguments) -> Failure {
-    if !matches!(failure.category(), Category::Auth | Category::Transport) {
-        return failure;
-    }
-    let Ok(Config { cluster_url, .. }) = configuration(arguments).await else { return failure };
-    let host = cluster_url.host().unwrap_or_default();
-    let port = cluster_url.port_u16().map_or_else(String::new, |port| format!(":{port}"));
-    let hint = format!(
-        "the kubeconfig names the server {host}{port}; --kubeconfig and --kube-context choose another one"
-    );
-    failure.with_hint(|_| Some(hint))
-}
-
-/// Returns the failure of a request to the API server.
-pub fn failure(error: &kube::Error) -> Failure {
+/// Returns the failure of a request. Its hint names the API server if that cannot be reached or refuses the credentials.
+fn failure(error: &kube::Error, server: &str) -> Failure {
     let (category, message) = match error {
         kube::Error::Api(status) => {
             let category = match status.code {
@@ -98,5 +101,11 @@ pub fn failure(error: &kube::Error) -> Failure {
         }
         error => (Category::Transport, format!("cannot reach the API server: {}", with_causes(error))),
     };
-    Failure::new(category, message)
+    Failure::new(category, message).with_hint(|failure| {
+        matches!(failure.category(), Category::Auth | Category::Transport).then(|| {
+            format!(
+                "the kubeconfig names the server {server}; --kubeconfig and --kube-context choose another one"
+            )
+        })
+    })
 }

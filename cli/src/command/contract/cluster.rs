@@ -4,19 +4,17 @@ use std::sync::{Mutex, PoisonError};
 
 use declarest_core::contract::{ClusterReads, ContractBinding, KubernetesApi, ReadFailure};
 use http::Request;
+use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::{Api, Client};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cluster::{ClusterArguments, connect, failure};
+use crate::cluster::{Cluster, ClusterArguments};
 use crate::error::Failure;
 
 /// The API server of a cluster.
 pub struct ApiServer {
-    client: Client,
-    /// The namespace of the context.
-    pub namespace: String,
+    cluster: Cluster,
     /// The first read that failed.
     failure: Mutex<Option<Failure>>,
 }
@@ -38,8 +36,12 @@ pub struct Endpoint {
 impl ApiServer {
     /// Prepares the access. Sends requests only if the kubeconfig has a plugin for credentials.
     pub async fn connect(arguments: &ClusterArguments) -> Result<Self, Failure> {
-        let (client, namespace) = connect(arguments).await?;
-        Ok(Self { client, namespace, failure: Mutex::new(None) })
+        Ok(Self { cluster: Cluster::connect(arguments).await?, failure: Mutex::new(None) })
+    }
+
+    /// Returns the namespace of the objects.
+    pub fn namespace(&self) -> &str {
+        &self.cluster.namespace
     }
 
     /// Returns read access to a namespace.
@@ -56,8 +58,8 @@ impl ApiServer {
     pub async fn server(&self, namespace: &str, name: &str) -> Result<Server, Failure> {
         let kind = GroupVersionKind::gvk("declarest.io", "v1alpha1", "ManagedServer");
         let resource = ApiResource::from_gvk_with_plural(&kind, "managedservers");
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
-        let mut object = api.get(name).await.map_err(|error| failure(&error))?;
+        let api: Api<DynamicObject> = Api::namespaced_with(self.cluster.client.clone(), namespace, &resource);
+        let mut object = api.get(name).await.map_err(|error| self.cluster.failure(&error))?;
         Server::deserialize(object.data["spec"].take())
             .map_err(|error| Failure::invalid(format!("spec of the ManagedServer {name}: {error}")))
     }
@@ -67,11 +69,11 @@ impl KubernetesApi for ApiServer {
     async fn get(&self, path: String) -> Result<Value, ReadFailure> {
         let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
         let answer = match request {
-            Ok(request) => self.client.request(request).await,
+            Ok(request) => self.cluster.client.request(request).await,
             Err(error) => Err(error),
         };
         answer.map_err(|error| {
-            let failure = failure(&error);
+            let failure = self.cluster.failure(&error);
             let message = failure.message().to_owned();
             let status = if let kube::Error::Api(status) = error { Some(status.code) } else { None };
             if status != Some(404) {

@@ -16,7 +16,7 @@ use url::Url;
 use super::cluster::{ApiServer, Server};
 use super::manifests::Manifests;
 use super::{source, validate};
-use crate::cluster::{ClusterArguments, hinted};
+use crate::cluster::ClusterArguments;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -83,10 +83,7 @@ pub fn run(arguments: &VerifyArguments, invocation: &Invocation) -> Result<(), F
     let Comparison { loaded, target, severities, snapshot, failure } = block_on(async {
         match &arguments.objects {
             Some(path) => with_manifests(arguments, path, now, invocation).await,
-            None => match with_cluster(arguments, now, invocation).await {
-                Err(failure) => Err(hinted(failure, &arguments.cluster).await),
-                done => done,
-            },
+            None => with_cluster(arguments, now, invocation).await,
         }
     })?;
     let document = loaded.document();
@@ -130,7 +127,7 @@ async fn with_cluster(
     invocation: &Invocation,
 ) -> Result<Comparison, Failure> {
     let api = ApiServer::connect(&arguments.cluster).await?;
-    let namespace = api.namespace.clone();
+    let namespace = api.namespace().to_owned();
     let server = match &arguments.server {
         Some(name) => Some(api.server(&namespace, name).await?),
         None => None,
@@ -152,11 +149,7 @@ async fn with_cluster(
         Some(contract) => Some(snapshot(&api, &contract, &target, &severities, now).await?),
         None => None,
     };
-    let failure = match api.into_failure() {
-        Some(failure) => Some(hinted(failure, &arguments.cluster).await),
-        None => None,
-    };
-    Ok(Comparison { loaded, target, severities, snapshot, failure })
+    Ok(Comparison { loaded, target, severities, snapshot, failure: api.into_failure() })
 }
 
 /// Reads the objects, and sends the probes.

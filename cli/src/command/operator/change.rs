@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Args)]
 pub struct SyncArguments {
     #[command(flatten)]
-    pub(super) policy: PolicyArguments,
+    policy: PolicyArguments,
     /// Wait until the run ended, by default at most 10m, and exit with its result
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10m",
         value_parser = parse_interval)]

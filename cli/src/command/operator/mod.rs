@@ -6,9 +6,8 @@ mod status;
 
 use clap::{Args, Subcommand};
 
-use crate::cluster::{ClusterArguments, hinted};
+use crate::cluster::ClusterArguments;
 use crate::error::Failure;
-use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 
 #[derive(Debug, Subcommand)]
@@ -35,21 +34,10 @@ pub struct PolicyArguments {
 
 /// Runs a command of the group.
 pub fn run(command: &OperatorCommand, invocation: &Invocation) -> Result<(), Failure> {
-    let done = match command {
+    match command {
         OperatorCommand::Status(arguments) => status::run(arguments, invocation),
         OperatorCommand::Sync(arguments) => change::sync(arguments, invocation),
         OperatorCommand::Suspend(arguments) => change::suspend(arguments, true, invocation),
         OperatorCommand::Resume(arguments) => change::suspend(arguments, false, invocation),
-    };
-    done.or_else(|failure| block_on(async { Err(hinted(failure, command.cluster()).await) }))
-}
-
-impl OperatorCommand {
-    const fn cluster(&self) -> &ClusterArguments {
-        match self {
-            Self::Status(arguments) => &arguments.cluster,
-            Self::Sync(arguments) => &arguments.policy.cluster,
-            Self::Suspend(arguments) | Self::Resume(arguments) => &arguments.cluster,
-        }
     }
 }

@@ -2,12 +2,12 @@
 
 use declarest_core::error::Category;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, ResourceExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::PolicyArguments;
-use crate::cluster::{connect, failure};
+use crate::cluster::Cluster;
 use crate::error::Failure;
 
 /// The kinds of objects, with their plural names, in the order of their dependencies.
@@ -83,18 +83,18 @@ impl Report {
 }
 
 /// Lists the objects of a namespace, or of all namespaces, by kind, namespace and name.
-pub async fn list(client: &Client, namespace: Option<&str>) -> Result<Vec<Report>, Failure> {
+pub async fn list(cluster: &Cluster, namespace: Option<&str>) -> Result<Vec<Report>, Failure> {
     let mut reports = Vec::new();
     for (kind, plural) in KINDS {
         let resource = resource(kind, plural);
         let api: Api<DynamicObject> = match namespace {
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-            None => Api::all_with(client.clone(), &resource),
+            Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &resource),
+            None => Api::all_with(cluster.client.clone(), &resource),
         };
         let mut page = ListParams::default().limit(PAGE);
         let first = reports.len();
         loop {
-            let answer = api.list(&page).await.map_err(|error| without_crds(failure(&error)))?;
+            let answer = api.list(&page).await.map_err(|error| without_crds(cluster.failure(&error)))?;
             reports.extend(answer.items.iter().map(|object| Report::of(kind, object)));
             match answer.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => page = page.continue_token(&token),
@@ -109,17 +109,18 @@ pub async fn list(client: &Client, namespace: Option<&str>) -> Result<Vec<Report
 
 /// A SyncPolicy of a cluster.
 pub struct Policy {
+    cluster: Cluster,
     api: Api<DynamicObject>,
-    namespace: String,
     name: String,
 }
 
 impl Policy {
     /// Prepares the access to the policy.
     pub async fn connect(arguments: &PolicyArguments) -> Result<Self, Failure> {
-        let (client, namespace) = connect(&arguments.cluster).await?;
-        let api = Api::namespaced_with(client, &namespace, &resource("SyncPolicy", "syncpolicies"));
-        Ok(Self { api, namespace, name: arguments.name.clone() })
+        let cluster = Cluster::connect(&arguments.cluster).await?;
+        let resource = resource("SyncPolicy", "syncpolicies");
+        let api = Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &resource);
+        Ok(Self { cluster, api, name: arguments.name.clone() })
     }
 
     /// Reads the policy.
@@ -136,11 +137,12 @@ impl Policy {
     }
 
     fn failure(&self, error: &kube::Error) -> Failure {
-        let failure = failure(error);
+        let failure = self.cluster.failure(error);
         if failure.category() != Category::NotFound {
             return failure;
         }
-        let message = format!("SyncPolicy \"{}\" not found in namespace \"{}\"", self.name, self.namespace);
+        let namespace = &self.cluster.namespace;
+        let message = format!("SyncPolicy \"{}\" not found in namespace \"{namespace}\"", self.name);
         let hint = "\"declarest operator status -A\" lists the policies of all namespaces".to_owned();
         Failure::new(Category::NotFound, message).with_hint(|_| Some(hint))
     }

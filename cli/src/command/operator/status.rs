@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::objects::{self, Report};
-use crate::cluster::{ClusterArguments, connect};
+use crate::cluster::{Cluster, ClusterArguments};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -23,7 +23,7 @@ pub struct StatusArguments {
         value_parser = parse_interval)]
     watch: Option<Duration>,
     #[command(flatten)]
-    pub(super) cluster: ClusterArguments,
+    cluster: ClusterArguments,
 }
 
 /// The columns of the text.
@@ -37,11 +37,11 @@ const DIGITS: usize = 12;
 pub fn run(arguments: &StatusArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
     block_on(async {
-        let (client, namespace) = connect(&arguments.cluster).await?;
-        let namespace = (!arguments.all_namespaces).then_some(namespace);
+        let cluster = Cluster::connect(&arguments.cluster).await?;
+        let namespace = (!arguments.all_namespaces).then(|| cluster.namespace.clone());
         let mut before = None;
         loop {
-            match objects::list(&client, namespace.as_deref()).await {
+            match objects::list(&cluster, namespace.as_deref()).await {
                 Ok(reports) => show(&reports, namespace.as_deref(), &output, &mut before)?,
                 // The API server may be available again later.
                 Err(failure) if arguments.watch.is_some() && failure.category().is_transient() => {
