@@ -97,7 +97,15 @@ impl Remote {
     }
 
     /// Returns `resource` with the values that the templates of its rules refer to, as [`Self::filled`] does.
-    pub(crate) fn with_template_values(
+    pub(crate) async fn with_template_values(
+        &self,
+        resource: Resource,
+    ) -> Result<(Resource, Option<SyncError>), SyncError> {
+        // Every read asks, and few rules refer to other resources.
+        if resource.rules.refers() { self.read_template_values(resource).await } else { Ok((resource, None)) }
+    }
+
+    fn read_template_values(
         &self,
         mut resource: Resource,
     ) -> BoxFuture<'_, Result<(Resource, Option<SyncError>), SyncError>> {

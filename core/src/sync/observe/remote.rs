@@ -221,14 +221,7 @@ impl Remote {
             Err(error) if error.lacks_reference() => {
                 Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
             }
-            // A singleton needs no proof, because it is never created.
-            read if wanted.rules.resolved().singleton => {
-                if is_not_found(&read) {
-                    Ok(Observed::new(wanted.clone(), None))
-                } else {
-                    read
-                }
-            }
+            read if wanted.rules.resolved().singleton => of_singleton(wanted.clone(), read),
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) => Box::pin(self.search(wanted, read, doomed)).await,
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
@@ -241,14 +234,7 @@ impl Remote {
         match self.read_at(&at).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
-            // A singleton needs no proof, because it is never created.
-            read if wanted.rules.resolved().singleton => {
-                if is_not_found(&read) {
-                    Ok(Observed::new(at, None))
-                } else {
-                    read
-                }
-            }
+            read if wanted.rules.resolved().singleton => of_singleton(at, read),
             read => self.judged(wanted, at, read, doubt, doomed).await,
         }
     }
@@ -372,4 +358,9 @@ impl Remote {
 
 fn is_not_found(read: &Read) -> bool {
     read.as_ref().is_err_and(|error| error.category() == Category::NotFound)
+}
+
+/// Returns what the read of a singleton at `at` shows. Its absence needs no proof, because it is never created.
+fn of_singleton(at: Resource, read: Read) -> Read {
+    if is_not_found(&read) { Ok(Observed::new(at, None)) } else { read }
 }
