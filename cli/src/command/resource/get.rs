@@ -14,7 +14,6 @@ use super::read::{self, Read};
 use super::source::{Source, SourceArguments};
 use crate::error::Failure;
 use crate::hint::similar_path;
-use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
 use crate::output::{OutputPolicy, show_names};
 use crate::target::{PathArguments, Target};
@@ -46,7 +45,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
     let source = arguments.source.source()?;
     arguments.exclusions.check()?;
     let secrets = Secrets::new(arguments.show_secrets, invocation)?;
-    let work = async {
+    let (read, rules, metadata) = source.block_on(async {
         let (mut read, rules) = read(arguments, source, &target, invocation).await?;
         // Metadata is rendered before secrets are resolved, because it shows the stored values.
         let metadata = match &read {
@@ -63,11 +62,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
             secrets.apply(item).await?;
         }
         Ok((read, rules, metadata))
-    };
-    let (read, rules, metadata) = match source {
-        Source::ManagedServer => block_on(work),
-        Source::Repository => block_on_local(work),
-    }?;
+    })?;
     let with_metadata = |payload: Value, metadata: Document| {
         let members = [("payload", payload), ("metadata", metadata.to_value())];
         let both = Value::Object(members.map(|(key, value)| (key.to_owned(), value)).into());

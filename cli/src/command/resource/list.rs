@@ -12,7 +12,6 @@ use super::item::{self, Exclusions, Item, Secrets};
 use super::read;
 use super::source::{Source, SourceArguments};
 use crate::error::{Cause, Failure};
-use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
@@ -54,7 +53,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
         return Err(Failure::invalid("--crawl and --undeclared need --source managed-server"));
     }
     let secrets = Secrets::new(arguments.show_secrets, invocation)?;
-    let work = async {
+    let (items, failed) = source.block_on(async {
         let (mut items, failed) = match source {
             Source::ManagedServer => {
                 let workspace = Workspace::connected_with(invocation, overrides).await?;
@@ -70,11 +69,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
             secrets.apply(item).await?;
         }
         Ok((items, failed))
-    };
-    let (items, failed) = match source {
-        Source::ManagedServer => block_on(work),
-        Source::Repository => block_on_local(work),
-    }?;
+    })?;
     // An alias alone does not identify a resource of several collections, or one to save.
     let by_path = arguments.crawl || arguments.undeclared;
     let paths = item::paths(&items);

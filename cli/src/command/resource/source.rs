@@ -6,12 +6,23 @@ use declarest_core::metadata::document::{Document, OperationSection, OperationsS
 use http::Method;
 
 use crate::error::Failure;
+use crate::interrupt::{block_on, block_on_local};
 
 /// The source to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     ManagedServer,
     Repository,
+}
+
+impl Source {
+    /// Runs work that reads from the source. The repository needs no threads, and no response to Ctrl-C.
+    pub fn block_on<T>(self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        match self {
+            Self::ManagedServer => block_on(work),
+            Self::Repository => block_on_local(work),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Args)]
