@@ -60,7 +60,7 @@ test-real: ## Run the tests against a real Vault, registry and tinyproxy (needs 
 
 .PHONY: test-root
 test-root: ## Run the tests that need root: limits of memory, a full disk, and the operator in its image
-	NEEDS_ROOT=1 cargo test -p declarest-operator --test operator -- limits:: full_disk::
+	NEEDS_ROOT=1 cargo test --workspace --test operator -- limits:: full_disk::
 	$(MAKE) verify-image
 
 # Fewer at once than other tests: each starts a product, and a Keycloak alone keeps the processors busy.
@@ -129,7 +129,7 @@ SOAK_SPEED ?= 144
 .PHONY: soak
 soak: ## Run 100 policies for a simulated day in ten minutes, and check that nothing grows; see docs/reliability.md
 	SOAK_HOURS=$(SOAK_HOURS) SOAK_SPEED=$(SOAK_SPEED) env -u KUBEBUILDER_ASSETS \
-	cargo test -p declarest-operator --test operator -- --ignored --nocapture nothing_grows
+	cargo test --workspace --test operator -- --ignored --nocapture nothing_grows
 
 # Further variables: a target ends after FUZZ_RUNS inputs or FUZZ_SECONDS, whichever comes first.
 .PHONY: fuzz
@@ -162,9 +162,10 @@ lint-clippy:
 	cargo clippy --workspace $(CLUSTER_TESTS:%=--test %) $(REAL_TESTS:%=--test %) \
 		$(PRODUCT_TESTS:%=--test %) -- -D warnings
 
+# With the examples, dependencies have the features that clippy has checked them with, so they are not checked again.
 .PHONY: lint-doc
 lint-doc:
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib --bin declarest --examples
 
 .PHONY: lint-deny
 lint-deny:
