@@ -10,7 +10,8 @@
 //!             apply     sends the actions in order, and decides again after 404, 409, 412 and lost answers
 //! ```
 //!
-//! Each layer uses the layers above it. If a resource fails, the report states the reason, and the others continue.
+//! Each layer uses only the layers above it. If a resource fails, the report states the reason, and the run continues
+//! with the others.
 
 mod apply;
 mod model;
@@ -47,7 +48,7 @@ pub use plan::saved::{SavedPlan, SavedPlanError, Subject, Summary};
 /// has been sent is completed. The report covers every selected resource.
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
     let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
-    // `recheck` can repeat only such a run.
+    // `recheck` can repeat only a run of this kind.
     let repeatable = whole_scope && reading == Reading::Bulk && selection.prune.is_empty();
     let transcript = Transcript::new(repeatable);
     let session = &session.until(stop);
@@ -64,7 +65,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
         }
     };
     let is_clean = report.outcome == Outcome::Succeeded && report.prune_refused.is_none();
-    // A secret may change before the next run although the server gives the same answers.
+    // A run with secrets is not repeatable: a secret may change while the answers of the server stay the same.
     let settled = is_clean && !had_work && session.secrets.values().is_empty();
     if repeatable || !settled {
         let revision = session.tree.revision().filter(|_| settled);
@@ -76,8 +77,8 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     report
 }
 
-/// Plans and applies in parts, or in one part if the plan has deletions. A run over the whole scope starts where the
-/// last one was stopped. Also returns whether the plan had anything to write.
+/// Plans and applies in parts, or in one part if the plan has deletions. A run over the whole scope starts at the
+/// resource at which the last run was stopped. Also returns whether the plan had anything to write.
 async fn run_parts(
     surveyor: &Surveyor,
     session: &Session,
@@ -95,8 +96,8 @@ async fn run_parts(
     // The prune limit counts the deletions of the whole plan, so the whole plan is made before it is applied.
     let deletes = plan.actions.iter().any(|action| action.step == Step::Delete);
     let mut declared = surveyor.declared(selection);
-    // Actions with dependencies wait for the end, because what they depend on may be in any part. Replacements wait, too,
-    // because the prune limit counts them.
+    // Actions with dependencies wait for the last part, because their dependencies may be in any part. Replacements wait,
+    // too, because the prune limit counts them.
     let (mut had_work, mut stopped_at, mut held) = (false, None, Vec::new());
     loop {
         let end = (!deletes).then(|| Instant::now() + PART_TIME);
@@ -132,8 +133,8 @@ pub async fn plan(session: &Session, selection: Selection, options: &Options, st
     Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
 }
 
-/// Returns the entries, by the paths of members of the server, that the tree of `remote` does not declare. A member that
-/// is declared at another path, such as after a rename, is declared.
+/// Returns those of `entries`, the members of collections of the server by their paths, that the tree of `remote` does
+/// not declare. A member that is declared at another path, for example after a rename, counts as declared.
 pub async fn undeclared(
     remote: &Arc<Remote>,
     entries: BTreeMap<LogicalPath, Entry>,

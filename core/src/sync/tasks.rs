@@ -1,4 +1,4 @@
-//! Tasks of a run.
+//! The tasks of a run: waits for the next result, and runs blocking work and jq on suitable threads.
 
 use tokio::task::{JoinError, JoinSet};
 

@@ -1,4 +1,4 @@
-//! Ids that the server assigns to resources that a run creates.
+//! The ids that the server assigned to resources that the run created, for the addresses of their children.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

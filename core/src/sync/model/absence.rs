@@ -1,5 +1,5 @@
-//! Decides whether the server has a resource: one pure function of the question and the answers. Creating, adopting,
-//! updating and pruning depend on it.
+//! Decides whether the server has a resource: one pure function of the question and the answers. All creates, updates
+//! and deletions depend on it. `docs/metadata.md` explains this table.
 //!
 //! | answer | the client chooses ids | the server chooses ids |
 //! |---|---|---|

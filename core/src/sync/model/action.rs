@@ -1,4 +1,4 @@
-//! The action for one resource, and its reason.
+//! The action for one resource: its step, reason, differences and request.
 
 use serde::{Deserialize, Serialize};
 

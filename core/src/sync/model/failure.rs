@@ -1,4 +1,4 @@
-//! The failures of single resources.
+//! The failure of one resource, as the report shows it.
 
 use std::cell::LazyCell;
 

@@ -1,4 +1,4 @@
-//! Decides whether an entry of a list is the wanted resource. All other modules use this decision.
+//! Decides whether an entry of a list is the wanted resource. No other module makes this decision.
 //!
 //! A resource has up to three names: the id that its payload states, the alias that metadata takes from its payload,
 //! and the last segment of its path, which replaces a missing id or alias. Members that commonly name resources

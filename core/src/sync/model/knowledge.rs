@@ -1,4 +1,4 @@
-//! The knowledge about a server that runs pass to later runs.
+//! The knowledge about a server that earlier runs pass to later runs, and the answers that one run passes to the next.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};

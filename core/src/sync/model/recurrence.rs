@@ -1,8 +1,9 @@
-//! Resources that never converge: the server changes the written state again and again.
+//! Resources that never converge, because the server changes what was written.
 //!
-//! If a resource differs in the same way as before the last run wrote it, another client may have changed it, or the
-//! server does not keep the written state. To distinguish the two, the run reads the resource again directly after the
-//! second write. A resource that differs in the same way even then, [`WRITES`] times in a row, is no longer written.
+//! If a resource differs in the same way as before the last run wrote it, another client changed it, or the server does
+//! not keep the written state. To distinguish these cases, the run reads the resource directly after the second write.
+//! If it still differs in the same way, both writes had no effect. After [`WRITES`] writes in a row without effect, the
+//! resource is no longer written.
 
 use std::collections::{BTreeMap, HashSet};
 

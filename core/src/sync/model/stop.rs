@@ -1,4 +1,4 @@
-//! The early end of a run.
+//! The early end of a run: on request, or after repeated failures.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! The values of write-only attributes that were written last, which no server shows.
+//! Records which values of write-only attributes were written last, because servers do not show these attributes.
 
 use std::collections::BTreeMap;
 use std::fs;

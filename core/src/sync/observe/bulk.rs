@@ -1,8 +1,9 @@
 //! Reads many resources by the lists of their collections, if these show the same as single reads.
 //!
 //! A list proves absence after a single read has confirmed the absence of one member. It proves equality after a single
-//! read of one equal member has shown the same payload as the list. A member that differs is always read by itself. A
-//! member whose entry proved it equal to the same revision before is still equal if the entry is the same.
+//! read of one equal member has shown the same payload as the list. A member that differs is always read by itself.
+//! If the entry of a member proved in an earlier run of the same revision that it is equal, the same entry proves it
+//! again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

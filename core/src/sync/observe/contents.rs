@@ -1,4 +1,4 @@
-//! The contents of resources that one run has read, for others that refer to them.
+//! Keeps the contents of resources that the run has read, for other resources that refer to them.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Desired resources: the declarations of a tree with defaults, includes and secrets. They are read ahead of the
-//! requests.
+//! Desired resources: the declarations of a tree with defaults, includes and secrets. They are read before the requests
+//! need them.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! ```text
 //! desired          desired resources, with defaults and secrets
 //! lookup           a declared resource by its names on the server
-//! once, contents   results that tasks share; contents for references
+//! once, contents   values that tasks share; contents that were read, for references
 //! server           one request and its decoded answer
 //! references       the contents of other resources, for references and jq
 //! pages, lists     complete lists, read once per run

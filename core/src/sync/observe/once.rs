@@ -1,4 +1,4 @@
-//! Values that tasks of a run determine once.
+//! Values that the tasks of a run share, and that only one of them determines.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,5 @@
-//! Repeats the requests of an earlier run. Equal answers show that nothing changed, without reading Git.
-//!
-//! A run is a function of its revision, its rules and the answers, so equal answers have the same result.
+//! Repeats the requests of an earlier run that found nothing to do. If the answers are equal, there is still nothing to
+//! do, because the result of a run depends only on its revision, its rules and the answers. Git is not read.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The contents of other resources, for references in payloads and for `resource()` in jq. Each is read once per run.
+//! Reads the contents of other resources, for references in payloads and for `resource()` in jq, once per run.
 
 use std::sync::Arc;
 

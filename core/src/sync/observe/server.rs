@@ -1,4 +1,4 @@
-//! The managed server in one run: one request and its decoded answer.
+//! The managed server in one run: sends one request and decodes its answer.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};

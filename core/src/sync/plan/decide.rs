@@ -1,4 +1,4 @@
-//! Decides the action for one resource. Pure: same input, same action.
+//! Decides the action for one resource. Pure functions: the same input has the same action.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! Plans in files. They are made now, reviewed, and executed later exactly as they are, or not at all.
+//! Plans in files, which are reviewed and then executed exactly as they are, or not at all.
 //!
 //! A file shows the actions of its plan, without secrets. It also contains a seal, which is a digest of the server, the
 //! revision, the actions with their reasons, the differences, and the requests. To execute the file, the run plans
 //! again and compares the seals.
 //!
-//! The seal covers secrets, so that a changed secret is detected. The seal is salted and stretched: a reader of the
-//! file can test guesses of a secret only slowly, and precomputed tables do not help.
+//! The seal covers secrets, so that a changed secret is detected. It is salted and stretched, so that a reader of the
+//! file can test guesses of a secret only slowly, and without precomputed tables.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! Reads the whole selection and decides resource by resource, so that a run holds the payloads of changes only, not of
+//! Reads the selection and decides on each resource at once, so that a run holds only the payloads of changes, not of
 //! all resources.
 
 use std::collections::{HashMap, HashSet};
