@@ -1,4 +1,4 @@
-//! Observes the requests of a client, for metrics and traces, and may stop them.
+//! Observes the requests of a client, for metrics and traces. An observer can also prevent requests.
 
 use std::time::Duration;
 

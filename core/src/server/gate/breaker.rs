@@ -2,8 +2,8 @@
 //!
 //! A closed breaker admits all requests. It opens after [`FAILURES`] attempts in a row that did not reach the server.
 //! An open breaker admits no request for one second, and twice as long after each failed probe, up to 30 seconds.
-//! Jitter keeps clients that failed together from returning together. Then the breaker is half open and admits one
-//! request as the probe. Any answer closes it, whatever its status.
+//! Jitter prevents clients that failed at the same time from retrying at the same time. After this time the breaker is
+//! half open and admits one request as the probe. Any answer closes it, whatever its status.
 //!
 //! The pattern is that of M. Nygard, *Release It!*, chapter "Stability Patterns".
 

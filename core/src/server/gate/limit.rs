@@ -6,10 +6,10 @@
 //! - The limit is halved after a sign of overload: 429, 503, 504, a timeout or a broken connection. This happens at
 //!   most once per round trip, because attempts that began before a decrease do not show its effect (RFC 6582).
 //!
-//! Response times are not evaluated, because many other factors influence them. An overloaded server answers with one
-//! of these statuses, or not in time.
+//! Response times are not evaluated, because they also have many other causes. An overloaded server answers with one of
+//! these statuses, or not in time.
 //!
-//! A configured limit starts at its ceiling.
+//! A configured limit starts at its maximum.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The queue of a gate: the requests that run, the requests that wait, and the rules that admit the next one. It
-//! reads no clock and does not wait itself.
+//! The queue of a gate: the requests that run, the requests that wait, and the rules that admit the next one. A plain
+//! data structure: it does not read the clock and does not wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

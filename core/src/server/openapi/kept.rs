@@ -1,4 +1,4 @@
-//! Documents stored in a directory, for the case that their source is unavailable after a restart.
+//! Documents stored in a directory, so that they are available after a restart even if their source is not.
 
 use std::fs;
 use std::io;
