@@ -1,4 +1,4 @@
-//! Reads the objects of a contract's target with the client of the operator.
+//! Reads the objects that a contract is compared with, with the client of the operator.
 
 use declarest_core::contract::{ClusterReads, KubernetesApi, ReadFailure};
 use http::Request;

@@ -1,5 +1,5 @@
-//! Computes conditions from the outcome of a round, following kstatus. Ready: usable now. Reconciling: working or
-//! retrying. Stalled: a user must act. Reconciling and Stalled are never both True.
+//! Computes conditions from the outcome of a round, following kstatus. Ready: the object is usable now. Reconciling:
+//! the operator works or retries. Stalled: a user must act. Reconciling and Stalled are never both True.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

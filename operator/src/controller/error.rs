@@ -1,4 +1,4 @@
-//! Failures of a round of work, each with its condition reason.
+//! Failures of a round, each with its condition reason.
 
 use declarest_core::error::{Categorized, Category};
 

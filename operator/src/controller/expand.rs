@@ -1,6 +1,6 @@
 //! Expands `${NAME}` in a spec: a string that consists of one placeholder is replaced with the value of the operator's
-//! environment variable. Expanded specs are never written back, and values are hidden in what the operator shows. Users
-//! of every namespace can still find a value out, for example by sending it to a server of their own.
+//! environment variable. Expanded specs are never written back, and messages and logs do not show the values. Users of
+//! every namespace can still find out a value, for example by sending it to a server of their own.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;

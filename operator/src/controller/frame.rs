@@ -1,8 +1,8 @@
 //! The reconcile loop of every controller: read the current object, expand and validate the spec, do the work of the
 //! kind, write the status, and clean up after a deleted object. A [`Reconciler`] is the part that differs between kinds.
 //!
-//! Objects have no finalizer: everything that an object leaves behind is in the operator's own directories, which are
-//! also swept at the next start. So objects can be deleted while the operator does not run.
+//! Objects have no finalizer: a deleted object leaves only files in the operator's own directories, and the operator
+//! removes these also at its next start. So objects can be deleted while the operator does not run.
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;

@@ -1,17 +1,18 @@
-//! The four controllers, one file per kind, and the reconcile loop that they share (`frame`).
+//! The four controllers, one file per kind, and the reconcile loop that they share (`frame`). A round is one reconcile
+//! of one object.
 //!
 //! ```text
-//! outcome, error, conditions       what a round of work ends with (pure)
+//! outcome, error, conditions       the result of a round, and its conditions (pure)
 //! kind, expand, references         the four kinds, their placeholders, the Secrets that they refer to
-//! cache, dependencies, events      the watched objects, who uses what, what users are shown
-//! context                          what all rounds share
-//! workers                          which rounds run at the same time
-//! identity, volumes, seeds         what clients and stores are built from
+//! cache, dependencies, events      the watched objects, the Secrets and claims that they use, events for users
+//! context                          the state that all rounds share
+//! workers                          the selection of the rounds that run at the same time
+//! identity, volumes, seeds         the inputs of clients and stores
 //! servers, artifacts, stores, mirrors
 //!                                  the clients, documents, stores and mirrors in use, together in pools
-//! frame                            one round of work
+//! frame                            one round
 //! cluster_reads, target_watches, contracts
-//!                                  the contracts of servers, and what they are compared with
+//!                                  the contracts of servers, and the objects that they are compared with
 //! resource_repository, managed_server, secret_store, sync_policy
 //!                                  the work of each kind
 //! ```

@@ -1,4 +1,4 @@
-//! The outcome of a round of work on an object, and its consequences for conditions and retries.
+//! The outcome of a round, and its consequences for conditions and retries.
 
 use std::time::Duration;
 

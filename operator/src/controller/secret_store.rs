@@ -1,4 +1,4 @@
-//! SecretStore: checks that secrets can be read before policies need them.
+//! SecretStore: opens the store and checks that secrets can be read, before policies need them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

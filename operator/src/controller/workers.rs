@@ -1,9 +1,10 @@
-//! The workers of a controller: how many rounds of work run at the same time, and which one starts next.
+//! The workers of a controller: they limit the number of rounds that run at the same time, and select the next one.
 //!
 //! A round that waits does not hold a worker. The namespaces take turns, and a namespace starts another round only
-//! while it has fewer workers than are idle. So one namespace gets at most half of the workers, several busy ones
-//! still leave some to others, and no share has to be configured. In a namespace, rounds start in the order in which
-//! they were requested, except that a managed server never has more than its share.
+//! while it has fewer workers than are idle. So one namespace gets at most half of the workers, several busy namespaces
+//! leave some workers for others, and no share has to be configured. In a namespace, rounds start in the order in which
+//! they were requested, but a round that would exceed the share of its managed server is skipped until another one
+//! ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! SyncPolicy: decides when the engine runs and on which resources, and records the result in the status.
 //!
 //! The stages of a round: check the policy (`overlap`, `schedule`), check its dependencies (`inputs`), decide what is
-//! due (`decision`), select the resources (`selection`), run the engine (`run`), record the result (`verdict`). A
-//! `plan` is what the stages before `selection` decided.
+//! due (`decision`), select the resources (`selection`), run the engine (`run`), record the result (`verdict`). The
+//! first stages pass their results to `selection` and `run` in a `plan`.
 
 mod decision;
 mod inputs;

@@ -1,4 +1,4 @@
-//! One run: writes the status before, runs the engine, writes the status after.
+//! One run: writes the status, runs the engine, and writes the status again.
 
 use std::pin::pin;
 use std::sync::Arc;

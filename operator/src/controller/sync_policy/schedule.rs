@@ -1,4 +1,4 @@
-//! When the next full run is due: by interval and by cron.
+//! Computes the time of the next full run, by interval and by cron.
 
 use std::time::Duration;
 

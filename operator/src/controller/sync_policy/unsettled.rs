@@ -1,4 +1,4 @@
-//! Resources that never converge, in the status, from which a new process continues.
+//! Stores resources that never converge in the status, so that a new process of the operator knows them.
 
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{Recurrences, Report, Unsettled};
