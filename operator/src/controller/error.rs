@@ -4,7 +4,7 @@ use declarest_core::error::{Categorized, Category};
 
 use super::outcome::{Outcome, Reason};
 
-/// A failure that ends a round of work. Its message becomes that of the Ready condition. It names the field, path
+/// A failure that ends a round. Its message becomes that of the Ready condition. It names the field, path
 /// or Secret at fault and never holds a credential.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

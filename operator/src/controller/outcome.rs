@@ -132,7 +132,7 @@ impl Reason {
     }
 }
 
-/// The outcome of a round of work.
+/// The outcome of a round.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub reason: Reason,

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::kind::Key;
 
-/// Memory that a round of work is expected to need. Payloads of more than a few kilobytes have limits of their own.
+/// Memory that a round is expected to need. Payloads of more than a few kilobytes have limits of their own.
 const MEMORY_OF_A_ROUND: usize = 16 << 20;
 /// Bounds of the number of workers. More than the maximum do not make a process of a few cores faster.
 const FEWEST: usize = 4;
@@ -29,7 +29,7 @@ pub fn number(memory: Option<usize>, lowered: Option<u16>) -> usize {
     lowered.map_or(number, |lowered| number.min(usize::from(lowered)))
 }
 
-/// What a round of work needs.
+/// What a round needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// No remote request, for example because the object is being deleted. It never waits.
@@ -86,7 +86,7 @@ impl Workers {
         Arc::new(Self { total: total.max(1), state: Mutex::default() })
     }
 
-    /// Waits for a worker for a round of work on `object`. Only one task may wait for an object. If the future is
+    /// Waits for a worker for a round on `object`. Only one task may wait for an object. If the future is
     /// dropped, the round does not wait any longer.
     pub async fn enter(self: &Arc<Self>, object: &Key, demand: Demand) -> Worker {
         if demand == Demand::Nothing {
