@@ -49,19 +49,19 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Annotations whose change triggers a round.
     const ANNOTATIONS: &'static [&'static str] = &[];
 
-    /// Returns the Secrets and claims whose change triggers a round on `object`, which is expanded.
+    /// Returns the Secrets and claims whose change triggers a round of `object`, which is expanded.
     fn dependencies(&self, context: &Context, object: &Self::Kind) -> BTreeSet<Dependency> {
         let _ = context;
         object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone())).collect()
     }
 
-    /// Returns what a round on `object`, which is not expanded, needs.
+    /// Returns whether a round of `object` needs a worker, and whose share it uses. The object is not expanded.
     fn demand(&self, context: &Context, object: &Self::Kind) -> Demand {
         let _ = (context, object);
         Demand::Worker
     }
 
-    /// Does one round on a validated object. Must be idempotent: it may be repeated at any time.
+    /// Does the work of one round on a validated object. Must be idempotent: it may be repeated at any time.
     fn reconcile(&self, round: &mut Round<'_, Self::Kind>) -> impl Future<Output = Outcome> + Send;
 
     /// Removes the files and pins of a deleted object. No round of the object runs meanwhile.
@@ -80,7 +80,7 @@ pub trait Reconciler: Send + Sync + 'static {
     }
 }
 
-/// One round on one object.
+/// One round of one object.
 pub struct Round<'a, K: Kind> {
     pub context: &'a Arc<Context>,
     /// The object with expanded placeholders. It must never be written back or shown.

@@ -29,7 +29,7 @@ pub fn number(memory: Option<usize>, lowered: Option<u16>) -> usize {
     lowered.map_or(number, |lowered| number.min(usize::from(lowered)))
 }
 
-/// What a round needs.
+/// The demand of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// No remote request, for example because the object is being deleted. It never waits.
@@ -86,8 +86,8 @@ impl Workers {
         Arc::new(Self { total: total.max(1), state: Mutex::default() })
     }
 
-    /// Waits for a worker for a round on `object`. Only one task may wait for an object. If the future is
-    /// dropped, the round does not wait any longer.
+    /// Waits for a worker for a round of `object`. Only one task may wait for an object. If the future is dropped, the
+    /// round does not wait any longer.
     pub async fn enter(self: &Arc<Self>, object: &Key, demand: Demand) -> Worker {
         if demand == Demand::Nothing {
             return Worker(None);

@@ -27,7 +27,7 @@ pub struct Report {
     pub ids: HashMap<LogicalPath, String>,
     /// Set if pruning was refused as a whole.
     pub prune_refused: Option<PruneRefused>,
-    /// Resources that were not pruned because Git declares them under another path, sorted by path.
+    /// Resources that were not pruned, with the reason, sorted by path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
     /// The reason if the run ended early.
@@ -89,7 +89,7 @@ pub struct Kept {
     pub path: LogicalPath,
     /// The reason why it is kept.
     pub reason: String,
-    /// Whether Git declares the same resource at another path; otherwise, Git declares resources below it.
+    /// Whether Git declares the same resource at another path.
     #[serde(skip)]
     pub occupied: bool,
 }

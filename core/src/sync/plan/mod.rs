@@ -44,7 +44,8 @@ pub struct Plan {
     pub targeted: usize,
     /// Resources that could not be read, rendered or observed.
     pub failures: Vec<Failure>,
-    /// Resources that are not pruned because Git declares them under another path, or declares resources below them.
+    /// Resources that are not pruned because Git declares them under another path, Git declares resources below them,
+    /// or metadata states so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
     /// Set if pruning was refused as a whole. Then no action deletes.

@@ -1,5 +1,5 @@
-//! Reads the selection and decides on each resource at once, so that a run holds only the payloads of changes, not of
-//! all resources.
+//! Reads the selection, and decides on each resource immediately after its read, so that a run holds only the payloads
+//! of changes, not of all resources.
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;

@@ -27,7 +27,7 @@ pub enum Fate {
     Gone,
     /// It needs this action.
     Needs(Box<Action>),
-    /// It is kept: Git declares it under another path, or declares resources below it.
+    /// It is kept: Git declares it under another path, Git declares resources below it, or metadata states so.
     Kept(Kept),
 }
 
