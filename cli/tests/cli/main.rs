@@ -73,6 +73,7 @@ mod resource_get_local;
 mod resource_list;
 mod resource_list_undeclared;
 mod resource_metadata;
+mod resource_metadata_infer;
 mod resource_request;
 mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]
