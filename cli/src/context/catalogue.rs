@@ -12,7 +12,7 @@ use declarest_core::repository::{Mode, write_atomically};
 
 use super::checks::{self, Problem};
 use super::error::CatalogueError;
-use super::model::{Catalogue, Context};
+use super::model::{Catalogue, Context, Credential, FaultyCredential};
 use super::reference::expand;
 use super::section::Setting;
 use super::value::Text;
@@ -102,6 +102,12 @@ impl Stored {
         };
         let places = || root.as_ref().map(Field::places).unwrap_or_default();
         checks::current(&changed).map_err(|problem| located(at(&places(), problem)))?;
+        let is_new = |fault: &&FaultyCredential| {
+            !catalogue.faulty_credentials.iter().any(|known| known.written == fault.written)
+        };
+        if let Some(fault) = changed.faulty_credentials.iter().find(is_new) {
+            return Err(located(fault.reason.clone()));
+        }
         for (given, changed) in catalogue.contexts.iter().zip(&changed.contexts) {
             if let (None, Some(fault)) = (&given.fault, &changed.fault) {
                 return Err(located(fault.reason.clone()));
@@ -178,10 +184,10 @@ impl Stored {
             return Err(self.not_found(Some(name)));
         };
         let context = Context::read(field.clone()).map_err(located)?;
-        let credentials = root.member("credentials").map(Setting::read).transpose().map_err(located)?;
-        let credentials = credentials.unwrap_or_default();
-        let catalogue =
-            Catalogue { current_context: None, default_editor: None, credentials, contexts: Vec::new() };
+        let mut catalogue = empty();
+        read_credentials(&root, &mut catalogue, |_| Ok(())).map_err(located)?;
+        // Empty and duplicate ones; a reference to a variable without a value does not count as empty.
+        catalogue.faulty_credentials.extend(self.catalogue.faulty_credentials.iter().cloned());
         checks::check_context(&format!("contexts[{index}]."), &context, &catalogue)
             .map_err(|problem| located(at(&places, problem)))?;
         Ok((catalogue, context))
@@ -233,6 +239,9 @@ pub fn decode_catalogue(
 ) -> Result<Catalogue, CatalogueError> {
     let (catalogue, root) = decode_stored(origin, format, bytes)?;
     let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
+    if let Some(fault) = catalogue.faulty_credentials.first() {
+        return Err(located(fault.reason.clone()));
+    }
     if let Some(fault) = catalogue.contexts.iter().find_map(|context| context.fault.as_ref()) {
         return Err(located(fault.reason.clone()));
     }
@@ -241,7 +250,8 @@ pub fn decode_catalogue(
     Ok(catalogue)
 }
 
-/// Decodes a catalogue. A context that is not valid becomes one with a fault, so that the others can be used.
+/// Decodes a catalogue. A context or credential that is not valid becomes one with a fault, so that the others can be
+/// used.
 fn decode_stored(
     origin: &str,
     format: PayloadType,
@@ -258,7 +268,10 @@ fn decode_stored(
 fn lenient(root: &Field) -> Result<Catalogue, FieldError> {
     let places = root.places();
     let located = |problem| at(&places, problem);
-    let mut catalogue = Catalogue::read(root.clone().without_member("contexts"))?;
+    let mut catalogue =
+        Catalogue::read(root.clone().without_member("contexts").without_member("credentials"))?;
+    let mut stems = BTreeMap::new();
+    read_credentials(root, &mut catalogue, |credential| checks::check_credential(credential, &mut stems))?;
     let items = root.member("contexts").map(Field::items).transpose()?.unwrap_or_default();
     catalogue.contexts = items.into_iter().map(context).collect::<Result<_, _>>()?;
     checks::names(&catalogue).map_err(located)?;
@@ -280,6 +293,31 @@ fn lenient(root: &Field) -> Result<Catalogue, FieldError> {
     Ok(catalogue)
 }
 
+/// Reads the credentials, and applies `check` to each.
+fn read_credentials(
+    root: &Field,
+    catalogue: &mut Catalogue,
+    mut check: impl FnMut(&Credential) -> Result<(), Problem>,
+) -> Result<(), FieldError> {
+    let list = root.member("credentials").filter(|list| !list.is_blank());
+    for item in list.map(Field::items).transpose()?.unwrap_or_default() {
+        let read = Credential::read(item.clone()).and_then(|credential| {
+            let failed =
+                |Problem { field, reason }| item.member(&field).unwrap_or_else(|| item.clone()).fail(reason);
+            check(&credential).map(|()| credential).map_err(failed)
+        });
+        match read {
+            Ok(credential) => catalogue.credentials.push(credential),
+            Err(reason) => {
+                let name = item.member_text("name").map(|name| name.trim().to_owned());
+                let written = item.into_value()?;
+                catalogue.faulty_credentials.push(FaultyCredential { name, written, reason });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Reads a context. If it is not valid but has a name, the result has a fault.
 fn context(item: Field) -> Result<Context, FieldError> {
     Context::read(item.clone()).or_else(|reason| {
@@ -297,7 +335,13 @@ pub fn decode_context(origin: &str, root: Field) -> Result<Context, CatalogueErr
 
 /// Returns a catalogue without contexts.
 pub fn empty() -> Catalogue {
-    Catalogue { current_context: None, default_editor: None, credentials: Vec::new(), contexts: Vec::new() }
+    Catalogue {
+        current_context: None,
+        default_editor: None,
+        credentials: Vec::new(),
+        contexts: Vec::new(),
+        faulty_credentials: Vec::new(),
+    }
 }
 
 /// Returns a problem with the position of its field, or of the nearest enclosing field.
@@ -315,10 +359,12 @@ pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError
     let mut bytes = Vec::new();
     let current = Value::from(catalogue.current_context.as_deref().unwrap_or_default());
     let written = catalogue.write().unwrap_or_default();
+    let credentials = Some(catalogue.stored_credentials()).filter(|credentials| !credentials.is_empty());
+    let credentials = credentials.map(Value::Array);
     let blocks = [
         ("currentContext", Some(&current)),
         ("defaultEditor", written.get("defaultEditor")),
-        ("credentials", written.get("credentials")),
+        ("credentials", credentials.as_ref()),
     ];
     for (key, value) in blocks {
         if let Some(value) = value {

@@ -18,6 +18,7 @@ mod context_catalogue;
 mod context_check;
 mod context_commands;
 mod context_edit;
+mod context_faulty_credential;
 mod context_init;
 mod context_input;
 mod context_rows;

@@ -38,10 +38,7 @@ fn single(name: &str, stored: &Stored, editor: &Editor) -> Result<(), Failure> {
     let mut changed = stored.catalogue.clone();
     changed.default_editor = given.default_editor;
     for credential in given.credentials {
-        match changed.credentials.iter_mut().find(|known| known.name == credential.name) {
-            Some(known) => *known = credential,
-            None => changed.credentials.push(credential),
-        }
+        changed.put_credential(credential);
     }
     for context in given.contexts {
         if changed.current_context.as_deref() == Some(name) {
@@ -58,9 +55,12 @@ fn single(name: &str, stored: &Stored, editor: &Editor) -> Result<(), Failure> {
 fn document(catalogue: &Catalogue) -> Value {
     let Some(Value::Object(mut members)) = catalogue.write() else { return Value::Null };
     members.remove("currentContext");
-    if let Some(Value::Array(contexts)) = members.remove("contexts") {
-        members.extend(contexts.into_iter().map(|context| ("context".to_owned(), context)));
+    members.remove("contexts");
+    let credentials = catalogue.stored_credentials();
+    if !credentials.is_empty() {
+        members.insert("credentials".to_owned(), Value::Array(credentials));
     }
+    members.extend(catalogue.contexts.iter().map(|context| ("context".to_owned(), context.stored())));
     Value::Object(members)
 }
 
