@@ -314,6 +314,13 @@ fn secrets_do_not_show_and_count() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let run = shops().run(&["plan", "/shops/lima", "--out", "<home>/none/plan.json"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert_eq!(run.stderr, "cannot write <home>/none/plan.json: No such file or directory (os error 2)\n");
+}
+
+#[test]
 fn a_plan_with_failures_is_not_saved() {
     let world = shops();
     world.declare("shops/zoe/resource.json", "{");
