@@ -57,7 +57,7 @@ impl Stored {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed("read")(error)),
         };
-        protect(&file).map_err(failed("protect"))?;
+        protect(&file).map_err(failed("set the mode 0600 of"))?;
         let (catalogue, root) = decode_stored(&file.display().to_string(), PayloadType::Yaml, &bytes)?;
         Ok(Self { file, content: bytes, lock: None, root, catalogue })
     }
@@ -175,7 +175,7 @@ impl Stored {
         let root = root.with_texts(&|text| expand(text, environment));
         let places = root.places();
         let current = || root.member_text("currentContext").filter(|name| !name.trim().is_empty());
-        let name = wanted.or_else(current).ok_or(CatalogueError::NoCurrent)?;
+        let name = wanted.or_else(current).ok_or_else(|| self.not_found(None))?;
         let contexts = root.member("contexts").map(Field::items).transpose().map_err(located)?;
         let found = contexts.into_iter().flatten().enumerate();
         let found = found
@@ -205,8 +205,11 @@ impl Stored {
 
     /// Returns the error of a context that is not found.
     pub fn not_found(&self, wanted: Option<&str>) -> CatalogueError {
-        let known = self.catalogue.contexts.iter().map(|context| context.name.0.clone()).collect();
+        let known: Vec<_> = self.catalogue.contexts.iter().map(|context| context.name.0.clone()).collect();
         match wanted {
+            _ if known.is_empty() => {
+                CatalogueError::NoContexts { wanted: wanted.map(str::to_owned), file: self.file.clone() }
+            }
             Some(name) => CatalogueError::NotFound { name: name.to_owned(), known },
             None => CatalogueError::NoCurrent,
         }
