@@ -62,6 +62,17 @@ impl Stored {
         Ok(Self { file, content: bytes, lock: None, root, catalogue })
     }
 
+    /// Reads `file` to edit its text. If it is not a valid catalogue, the result has no contexts.
+    pub fn load_text(file: PathBuf) -> Result<Self, CatalogueError> {
+        match Self::load(file.clone()) {
+            Err(CatalogueError::Invalid { .. }) => {
+                let unread = Self { file, content: Vec::new(), lock: None, root: None, catalogue: empty() };
+                Ok(Self { content: unread.text()?, ..unread })
+            }
+            loaded => loaded,
+        }
+    }
+
     /// Reads `file` like [`Self::load`]. Other commands wait for its change until the result is dropped.
     pub fn load_to_change(file: PathBuf) -> Result<Self, CatalogueError> {
         let lock = Some(Arc::new(Self::locked(&file)?));

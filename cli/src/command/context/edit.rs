@@ -10,16 +10,15 @@ use crate::invocation::Invocation;
 
 /// Opens the catalogue, or one context with its credentials, in the editor. It is saved only if it is valid.
 pub fn edit(name: Option<&str>, editor: &EditorArgument, invocation: &Invocation) -> Result<(), Failure> {
-    let stored = invocation.catalogue()?;
     let editor = editor.editor(invocation)?;
-    let Some(name) = name else { return whole(&stored, &editor) };
-    match invocation.context_name(Some(name))? {
-        Some(name) => single(&name, &stored, &editor),
-        None => whole(&stored, &editor),
+    let name = name.map(|name| invocation.context_name(Some(name))).transpose()?.flatten();
+    match name {
+        Some(name) => single(&name, &invocation.catalogue()?, &editor),
+        None => whole(&invocation.catalogue_text()?, &editor),
     }
 }
 
-/// Edits the text of the file, so that its comments are kept.
+/// Edits the text of the file, so that its comments are kept and its faults can be corrected.
 fn whole(stored: &Stored, editor: &Editor) -> Result<(), Failure> {
     let before = stored.text()?;
     let edited = editor.edit("the catalogue of contexts", &before, ".yaml")?;
