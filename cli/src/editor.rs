@@ -62,7 +62,7 @@ impl EditorArgument {
         let given = |command: &String| !command.trim().is_empty();
         let command = match self.editor.clone().filter(given) {
             Some(command) => Some(command),
-            None => invocation.catalogue()?.catalogue.default_editor.map(|text| text.0).filter(given),
+            None => invocation.catalogue_text()?.catalogue.default_editor.map(|text| text.0).filter(given),
         };
         Ok(Editor { command: command.unwrap_or_else(|| DEFAULT.to_owned()) })
     }

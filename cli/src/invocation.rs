@@ -140,6 +140,11 @@ impl Invocation {
         Ok(Stored::load(context::file(&self.environment)?)?)
     }
 
+    /// Loads the catalogue of contexts to edit its text, which need not be valid.
+    pub fn catalogue_text(&self) -> Result<Stored, Failure> {
+        Ok(Stored::load_text(context::file(&self.environment)?)?)
+    }
+
     /// Loads the catalogue of contexts for a change. Other changes wait until the result is dropped.
     pub fn catalogue_to_change(&self) -> Result<Stored, Failure> {
         Ok(Stored::load_to_change(context::file(&self.environment)?)?)

@@ -56,7 +56,7 @@ fn replace(
         share(&mut builder);
     }
     // Every error drops it, which removes the file.
-    let mut temporary = builder.tempfile_in(directory_of(file))?;
+    let mut temporary = builder.tempfile_in(directory_of(file)).map_err(without_path)?;
     if let Some(permissions) = kept {
         temporary.as_file().set_permissions(permissions)?;
     }
@@ -64,6 +64,15 @@ fn replace(
     temporary.as_file().sync_all()?;
     temporary.persist(file).map_err(|failed| failed.error)?;
     Ok(())
+}
+
+/// Returns the error without the path of the temporary file, which means nothing to users.
+fn without_path(error: io::Error) -> io::Error {
+    // The crate adds it to the text, and does not give access to the original error.
+    match error.to_string().rsplit_once(" at path ") {
+        Some((text, _)) => io::Error::new(error.kind(), text.to_owned()),
+        None => error,
+    }
 }
 
 /// Returns the permissions to keep; `None` if the file does not exist.
@@ -113,6 +122,14 @@ mod tests {
         write_atomically(&file, b"new", Mode::Shared).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[test]
+    fn errors_do_not_name_the_temporary_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = write_atomically(&directory.path().join("none/a"), b"new", Mode::Shared).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
     }
 
     #[rstest]

@@ -82,8 +82,38 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     })
 }
 
+/// Returns a text that ends with a clause, without the full stop that other programs write at the end of a sentence, so
+/// that it can be continued.
+pub fn clause(text: impl fmt::Display) -> String {
+    let mut text = text.to_string();
+    text.truncate(text.trim_end().len());
+    // A full stop after another sign is a part of it, as in "..." and "./.".
+    let ended = text.strip_suffix(['.', ';']).filter(|rest| !rest.ends_with(['.', '/', ' ']));
+    let length = ended.map_or(text.len(), str::len);
+    text.truncate(length);
+    text
+}
+
 /// An error with a [`Category`].
 pub trait Categorized: std::error::Error {
     /// Returns the category of the outermost failure.
     fn category(&self) -> Category;
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::sentence("that are not present locally.", "that are not present locally")]
+    #[case::line("not permitted.\n", "not permitted")]
+    #[case::quoted("\"no.\"", "\"no.\"")]
+    #[case::omission("and so on...", "and so on...")]
+    #[case::directory("cannot read ./.", "cannot read ./.")]
+    #[case::stop(".", "")]
+    fn a_clause_has_no_full_stop(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(clause(text), expected);
+    }
 }

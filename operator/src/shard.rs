@@ -4,11 +4,12 @@
 //! a Lease for each namespace, in the namespace of the operator, whose holder is the name of a shard. The claim is what
 //! makes it safe to move a namespace, because two shards may see its new labels at different times:
 //!
-//! - A shard that no longer selects a namespace ends its work there, and only then empties the claim.
-//! - A shard takes a claim that is empty, or whose holder has no leader: the lease of that shard is free, or has not
+//! - A shard that no longer selects a namespace ends its work there, and only then deletes the claim. A former version
+//!   emptied it instead; a new leader deletes such claims.
+//! - A shard takes a claim that does not exist, is empty, or whose holder has no leader: the lease of that shard is free, or has not
 //!   changed for its whole duration. A leader that cannot renew its lease ends before that.
-//! - A new leader writes the claims of its own shard before it uses them. Every write is guarded by the version that was
-//!   read, so of two shards that take a claim at the same time only one succeeds.
+//! - A new leader writes the claims of its own shard before it uses them. Every write and deletion is guarded by the
+//!   version that was read, so of two shards that take a claim at the same time only one succeeds.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{Stream, StreamExt as _, pin_mut};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
@@ -178,7 +179,7 @@ pub struct Keeper {
     members: Members,
     timing: Timing,
     namespaces: Namespaces,
-    /// Namespaces without work of this process, whose claims must be emptied.
+    /// Namespaces without work of this process, whose claims must be deleted.
     releasing: HashSet<String>,
     /// The states of the leases of other shards, and when each was first seen.
     seen: HashMap<String, (LeaseSpec, Instant)>,
@@ -257,7 +258,8 @@ impl Keeper {
         }
     }
 
-    /// Finds the claims that an earlier leader of this shard left. Those of other namespaces must be emptied.
+    /// Finds the claims that an earlier leader of this shard left. Those of other namespaces must be deleted. Also
+    /// deletes claims without a holder, whose namespaces may not exist any longer.
     async fn recall(&mut self) {
         let claims = loop {
             match self.leases.list(&ListParams::default()).await {
@@ -267,11 +269,18 @@ impl Keeper {
             tokio::time::sleep(self.timing.retry_period).await;
         };
         for claim in claims {
-            let holder = claim.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-            if holder == Some(&self.shard)
-                && let Some(namespace) = claim.name_any().strip_prefix(CLAIM)
-            {
-                self.releasing.insert(namespace.to_owned());
+            let name = claim.name_any();
+            let Some(namespace) = name.strip_prefix(CLAIM) else { continue };
+            match holder(&claim) {
+                "" => match self.delete(&claim).await {
+                    Ok(()) => tracing::info!(namespace, "deleted the empty claim on the namespace"),
+                    // Another shard may have taken or deleted it, and an older Role does not allow it.
+                    Err(error) => tracing::debug!(namespace, %error, "did not delete the empty claim"),
+                },
+                holder if holder == self.shard => {
+                    self.releasing.insert(namespace.to_owned());
+                }
+                _ => {}
             }
         }
     }
@@ -288,9 +297,9 @@ impl Keeper {
             let claim = Lease { metadata, spec: Some(self.held(None)) };
             return written(self.leases.create(&PostParams::default(), &claim).await);
         };
-        let holder = claim.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+        let holder = holder(&claim);
         let is_free = holder.is_empty() || holder == self.shard;
-        if !is_free && self.has_leader(&lease_name(Some(&holder))).await? {
+        if !is_free && self.has_leader(&lease_name(Some(holder))).await? {
             return Ok(false);
         }
         claim.spec = Some(self.held(claim.spec.as_ref()));
@@ -300,12 +309,27 @@ impl Keeper {
     async fn release(&self, namespace: &str) -> Result<(), kube::Error> {
         let name = claim_name(namespace);
         let Some(mut claim) = self.leases.get_opt(&name).await? else { return Ok(()) };
-        let spec = claim.spec.get_or_insert_default();
-        if spec.holder_identity.as_deref() != Some(&self.shard) {
+        if holder(&claim) != self.shard {
             return Ok(());
         }
-        spec.holder_identity = None;
-        self.leases.replace(&name, &PostParams::default(), &claim).await.map(drop)
+        match self.delete(&claim).await {
+            // The Role of a former version does not allow deletions.
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                claim.spec.get_or_insert_default().holder_identity = None;
+                self.leases.replace(&name, &PostParams::default(), &claim).await.map(drop)
+            }
+            deleted => deleted,
+        }
+    }
+
+    /// Deletes a claim, unless it has changed after it was read.
+    async fn delete(&self, claim: &Lease) -> Result<(), kube::Error> {
+        let preconditions = Preconditions { uid: claim.uid(), resource_version: claim.resource_version() };
+        let parameters = DeleteParams::default().preconditions(preconditions);
+        match self.leases.delete(&claim.name_any(), &parameters).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            deleted => deleted.map(drop),
+        }
     }
 
     /// Returns the claim of this shard. The number of transitions makes each one a new version.
@@ -343,11 +367,16 @@ fn claim_name(namespace: &str) -> String {
     format!("{CLAIM}{namespace}")
 }
 
-/// Another client wrote first: then this shard does not have the claim.
+/// Returns the name of the shard that holds a claim; empty if none does.
+fn holder(claim: &Lease) -> &str {
+    claim.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
+}
+
+/// Another client wrote or deleted it first: then this shard does not have the claim.
 fn written(result: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
     match result {
         Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -85,6 +85,7 @@ const RIGHTS: [(&str, &str, &str, &str, &str, bool); 19] = [
     ("create", "events.k8s.io", "events", "", "default", true),
     ("patch", "", "events", "", "default", true),
     ("update", "coordination.k8s.io", "leases", "", OPERATOR_NAMESPACE, true),
+    ("delete", "coordination.k8s.io", "leases", "", OPERATOR_NAMESPACE, true),
     ("update", "coordination.k8s.io", "leases", "", "default", false),
     ("get", "", "pods", "", "default", false),
     ("escalate", "rbac.authorization.k8s.io", "clusterroles", "", "default", false),

@@ -12,7 +12,7 @@ use declarest_core::repository::{Mode, write_atomically};
 
 use super::checks::{self, Problem};
 use super::error::CatalogueError;
-use super::model::{Catalogue, Context};
+use super::model::{Catalogue, Context, Credential, FaultyCredential};
 use super::reference::expand;
 use super::section::Setting;
 use super::value::Text;
@@ -57,9 +57,20 @@ impl Stored {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed("read")(error)),
         };
-        protect(&file).map_err(failed("protect"))?;
+        protect(&file).map_err(failed("set the mode 0600 of"))?;
         let (catalogue, root) = decode_stored(&file.display().to_string(), PayloadType::Yaml, &bytes)?;
         Ok(Self { file, content: bytes, lock: None, root, catalogue })
+    }
+
+    /// Reads `file` to edit its text. If it is not a valid catalogue, the result has no contexts.
+    pub fn load_text(file: PathBuf) -> Result<Self, CatalogueError> {
+        match Self::load(file.clone()) {
+            Err(CatalogueError::Invalid { .. }) => {
+                let unread = Self { file, content: Vec::new(), lock: None, root: None, catalogue: empty() };
+                Ok(Self { content: unread.text()?, ..unread })
+            }
+            loaded => loaded,
+        }
     }
 
     /// Reads `file` like [`Self::load`]. Other commands wait for its change until the result is dropped.
@@ -102,6 +113,12 @@ impl Stored {
         };
         let places = || root.as_ref().map(Field::places).unwrap_or_default();
         checks::current(&changed).map_err(|problem| located(at(&places(), problem)))?;
+        let is_new = |fault: &&FaultyCredential| {
+            !catalogue.faulty_credentials.iter().any(|known| known.written == fault.written)
+        };
+        if let Some(fault) = changed.faulty_credentials.iter().find(is_new) {
+            return Err(located(fault.reason.clone()));
+        }
         for (given, changed) in catalogue.contexts.iter().zip(&changed.contexts) {
             if let (None, Some(fault)) = (&given.fault, &changed.fault) {
                 return Err(located(fault.reason.clone()));
@@ -169,7 +186,7 @@ impl Stored {
         let root = root.with_texts(&|text| expand(text, environment));
         let places = root.places();
         let current = || root.member_text("currentContext").filter(|name| !name.trim().is_empty());
-        let name = wanted.or_else(current).ok_or(CatalogueError::NoCurrent)?;
+        let name = wanted.or_else(current).ok_or_else(|| self.not_found(None))?;
         let contexts = root.member("contexts").map(Field::items).transpose().map_err(located)?;
         let found = contexts.into_iter().flatten().enumerate();
         let found = found
@@ -178,10 +195,10 @@ impl Stored {
             return Err(self.not_found(Some(name)));
         };
         let context = Context::read(field.clone()).map_err(located)?;
-        let credentials = root.member("credentials").map(Setting::read).transpose().map_err(located)?;
-        let credentials = credentials.unwrap_or_default();
-        let catalogue =
-            Catalogue { current_context: None, default_editor: None, credentials, contexts: Vec::new() };
+        let mut catalogue = empty();
+        read_credentials(&root, &mut catalogue, |_| Ok(())).map_err(located)?;
+        // Empty and duplicate ones; a reference to a variable without a value does not count as empty.
+        catalogue.faulty_credentials.extend(self.catalogue.faulty_credentials.iter().cloned());
         checks::check_context(&format!("contexts[{index}]."), &context, &catalogue)
             .map_err(|problem| located(at(&places, problem)))?;
         Ok((catalogue, context))
@@ -199,8 +216,11 @@ impl Stored {
 
     /// Returns the error of a context that is not found.
     pub fn not_found(&self, wanted: Option<&str>) -> CatalogueError {
-        let known = self.catalogue.contexts.iter().map(|context| context.name.0.clone()).collect();
+        let known: Vec<_> = self.catalogue.contexts.iter().map(|context| context.name.0.clone()).collect();
         match wanted {
+            _ if known.is_empty() => {
+                CatalogueError::NoContexts { wanted: wanted.map(str::to_owned), file: self.file.clone() }
+            }
             Some(name) => CatalogueError::NotFound { name: name.to_owned(), known },
             None => CatalogueError::NoCurrent,
         }
@@ -233,6 +253,9 @@ pub fn decode_catalogue(
 ) -> Result<Catalogue, CatalogueError> {
     let (catalogue, root) = decode_stored(origin, format, bytes)?;
     let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
+    if let Some(fault) = catalogue.faulty_credentials.first() {
+        return Err(located(fault.reason.clone()));
+    }
     if let Some(fault) = catalogue.contexts.iter().find_map(|context| context.fault.as_ref()) {
         return Err(located(fault.reason.clone()));
     }
@@ -241,7 +264,8 @@ pub fn decode_catalogue(
     Ok(catalogue)
 }
 
-/// Decodes a catalogue. A context that is not valid becomes one with a fault, so that the others can be used.
+/// Decodes a catalogue. A context or credential that is not valid becomes one with a fault, so that the others can be
+/// used.
 fn decode_stored(
     origin: &str,
     format: PayloadType,
@@ -258,7 +282,10 @@ fn decode_stored(
 fn lenient(root: &Field) -> Result<Catalogue, FieldError> {
     let places = root.places();
     let located = |problem| at(&places, problem);
-    let mut catalogue = Catalogue::read(root.clone().without_member("contexts"))?;
+    let mut catalogue =
+        Catalogue::read(root.clone().without_member("contexts").without_member("credentials"))?;
+    let mut stems = BTreeMap::new();
+    read_credentials(root, &mut catalogue, |credential| checks::check_credential(credential, &mut stems))?;
     let items = root.member("contexts").map(Field::items).transpose()?.unwrap_or_default();
     catalogue.contexts = items.into_iter().map(context).collect::<Result<_, _>>()?;
     checks::names(&catalogue).map_err(located)?;
@@ -280,6 +307,31 @@ fn lenient(root: &Field) -> Result<Catalogue, FieldError> {
     Ok(catalogue)
 }
 
+/// Reads the credentials, and applies `check` to each.
+fn read_credentials(
+    root: &Field,
+    catalogue: &mut Catalogue,
+    mut check: impl FnMut(&Credential) -> Result<(), Problem>,
+) -> Result<(), FieldError> {
+    let list = root.member("credentials").filter(|list| !list.is_blank());
+    for item in list.map(Field::items).transpose()?.unwrap_or_default() {
+        let read = Credential::read(item.clone()).and_then(|credential| {
+            let failed =
+                |Problem { field, reason }| item.member(&field).unwrap_or_else(|| item.clone()).fail(reason);
+            check(&credential).map(|()| credential).map_err(failed)
+        });
+        match read {
+            Ok(credential) => catalogue.credentials.push(credential),
+            Err(reason) => {
+                let name = item.member_text("name").map(|name| name.trim().to_owned());
+                let written = item.into_value()?;
+                catalogue.faulty_credentials.push(FaultyCredential { name, written, reason });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Reads a context. If it is not valid but has a name, the result has a fault.
 fn context(item: Field) -> Result<Context, FieldError> {
     Context::read(item.clone()).or_else(|reason| {
@@ -297,7 +349,13 @@ pub fn decode_context(origin: &str, root: Field) -> Result<Context, CatalogueErr
 
 /// Returns a catalogue without contexts.
 pub fn empty() -> Catalogue {
-    Catalogue { current_context: None, default_editor: None, credentials: Vec::new(), contexts: Vec::new() }
+    Catalogue {
+        current_context: None,
+        default_editor: None,
+        credentials: Vec::new(),
+        contexts: Vec::new(),
+        faulty_credentials: Vec::new(),
+    }
 }
 
 /// Returns a problem with the position of its field, or of the nearest enclosing field.
@@ -315,10 +373,12 @@ pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError
     let mut bytes = Vec::new();
     let current = Value::from(catalogue.current_context.as_deref().unwrap_or_default());
     let written = catalogue.write().unwrap_or_default();
+    let credentials = Some(catalogue.stored_credentials()).filter(|credentials| !credentials.is_empty());
+    let credentials = credentials.map(Value::Array);
     let blocks = [
         ("currentContext", Some(&current)),
         ("defaultEditor", written.get("defaultEditor")),
-        ("credentials", written.get("credentials")),
+        ("credentials", credentials.as_ref()),
     ];
     for (key, value) in blocks {
         if let Some(value) = value {

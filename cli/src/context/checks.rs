@@ -8,7 +8,8 @@ use url::Url;
 
 use super::credential::variable_stem;
 use super::model::{
-    BasicAuth, Catalogue, Context, Git, HttpAuth, Kdf, ManagedServer, Proxy, SecretStore, VaultStore,
+    BasicAuth, Catalogue, Context, Credential, Git, HttpAuth, Kdf, ManagedServer, Proxy, SecretStore,
+    VaultStore,
 };
 use super::reference::is_reference;
 use super::value::{CredentialValue, GrantType};
@@ -27,9 +28,8 @@ fn problem(field: impl Into<String>, reason: impl Into<String>) -> Outcome {
     Err(Problem { field: field.into(), reason: reason.into() })
 }
 
-/// Checks the names and credentials of a catalogue, but not its contexts.
+/// Checks that the names of contexts are unique.
 pub fn names(catalogue: &Catalogue) -> Outcome {
-    credentials(catalogue)?;
     let mut names = BTreeMap::new();
     for (index, context) in catalogue.contexts.iter().enumerate() {
         let name = &context.name.0;
@@ -54,32 +54,23 @@ pub fn current(catalogue: &Catalogue) -> Outcome {
     problem("currentContext", format!("there is no context \"{current}\""))
 }
 
-fn credentials(catalogue: &Catalogue) -> Outcome {
-    let mut stems = BTreeMap::new();
-    for (index, credential) in catalogue.credentials.iter().enumerate() {
-        let field = format!("credentials[{index}]");
-        let name = credential.name.0.as_str();
-        match stems.insert(variable_stem(name), name) {
-            Some(first) if first == name => {
-                return problem(
-                    format!("{field}.name"),
-                    format!("duplicate credential name \"{name}\"; rename one"),
-                );
-            }
-            Some(first) => {
-                let reason =
-                    format!("\"{name}\" and \"{first}\" have the same environment variables; rename one");
-                return problem(format!("{field}.name"), reason);
-            }
-            None => {}
+/// Checks a credential. `stems` are the names before it, by the prefixes of their variables.
+pub fn check_credential(credential: &Credential, stems: &mut BTreeMap<String, String>) -> Outcome {
+    let name = &credential.name.0;
+    match stems.insert(variable_stem(name), name.clone()) {
+        Some(first) if first == *name => {
+            return problem("name", format!("duplicate credential name \"{name}\"; rename one"));
         }
-        for (key, value) in [("username", &credential.username), ("password", &credential.password)] {
-            if matches!(value, CredentialValue::Literal(secret) if secret.0.expose().is_empty()) {
-                return problem(
-                    format!("{field}.{key}"),
-                    "must not be empty; write a value or {prompt: true}",
-                );
-            }
+        Some(first) => {
+            let reason =
+                format!("\"{name}\" and \"{first}\" have the same environment variables; rename one");
+            return problem("name", reason);
+        }
+        None => {}
+    }
+    for (key, value) in [("username", &credential.username), ("password", &credential.password)] {
+        if matches!(value, CredentialValue::Literal(secret) if secret.0.expose().is_empty()) {
+            return problem(key, "must not be empty; write a value or {prompt: true}");
         }
     }
     Ok(())
@@ -239,6 +230,17 @@ impl Check<'_> {
     }
 
     fn named(&self, field: &str, name: &str) -> Outcome {
+        for faulty in &self.catalogue.faulty_credentials {
+            match faulty.name.as_deref() {
+                Some(known) if known == name => {
+                    let reason = format!("credential \"{name}\" cannot be used: {}", faulty.reason);
+                    return self.problem(&format!("{field}.name"), reason);
+                }
+                // It may have this name when the context is used.
+                Some(known) if is_reference(known) => return Ok(()),
+                _ => {}
+            }
+        }
         let known = || self.catalogue.credentials.iter().map(|credential| credential.name.0.as_str());
         if is_reference(name) || known().any(|known| known == name || is_reference(known)) {
             return Ok(());

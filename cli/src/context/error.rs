@@ -31,6 +31,11 @@ pub enum CatalogueError {
     Encode(#[from] PayloadError),
     #[error("current context not set; choose one with \"declarest context use NAME\" or --context")]
     NoCurrent,
+    #[error(
+        "{}; there are no contexts in {}; create one with \"declarest init\" or \"declarest context add\"",
+        unresolved(.wanted.as_deref()), file.display()
+    )]
+    NoContexts { wanted: Option<String>, file: PathBuf },
     #[error("context \"{name}\" not found; {}", there_are(.name, .known))]
     NotFound { name: String, known: Vec<String> },
     #[error("context \"{0}\" already exists; choose another name")]
@@ -47,10 +52,14 @@ pub enum CatalogueError {
     Missing { context: String, capability: &'static str, field: &'static str },
 }
 
-fn there_are(wanted: &str, names: &[String]) -> String {
-    if names.is_empty() {
-        return "there are no contexts; create one with \"declarest context add\"".to_owned();
+fn unresolved(wanted: Option<&str>) -> String {
+    match wanted {
+        Some(name) => format!("context \"{name}\" not found"),
+        None => "current context not set".to_owned(),
     }
+}
+
+fn there_are(wanted: &str, names: &[String]) -> String {
     let meant = nearest(wanted, names.iter().map(String::as_str));
     let meant = meant.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default();
     format!("there are {}{meant}", names.join(", "))
@@ -62,7 +71,7 @@ impl Categorized for CatalogueError {
             Self::Io { .. } | Self::Encode(_) => Category::Internal,
             Self::Changed(_) => Category::Conflict,
             Self::Lock(error) => error.category(),
-            Self::NoCurrent | Self::NotFound { .. } => Category::NotFound,
+            Self::NoCurrent | Self::NoContexts { .. } | Self::NotFound { .. } => Category::NotFound,
             _ => Category::Validation,
         }
     }

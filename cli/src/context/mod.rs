@@ -19,7 +19,7 @@ mod warnings;
 pub use catalogue::{Stored, decode_catalogue, decode_context, empty, file};
 pub use credential::Session;
 pub use error::CatalogueError;
-pub use model::{Catalogue, Context};
+pub use model::{Catalogue, Context, FaultyCredential};
 pub use new::{NewContext, NewSecretStore};
 pub use resolve::{MetadataSource, ProxiedComponent, RepositoryPlace, ResolvedContext};
 pub use schema::schema;

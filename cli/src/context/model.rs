@@ -9,7 +9,7 @@ use declarest_core::payload::fields::FieldError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::section::Setting as _;
+use super::section::Setting;
 use super::value::{Count, CredentialValue, GrantType, HttpUrl, KvVersion, Rate, SecretText, Text};
 
 /// The contexts of the declarest command line, and the name of the current one.
@@ -26,6 +26,37 @@ pub struct Catalogue {
     /// The contexts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contexts: Vec<Context>,
+    /// The stored credentials that are not valid. They do not affect contexts that do not use them.
+    #[serde(skip)]
+    pub faulty_credentials: Vec<FaultyCredential>,
+}
+
+/// A credential that is not valid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultyCredential {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// The credential as it is in the file.
+    pub written: Value,
+    /// The fault.
+    pub reason: FieldError,
+}
+
+impl Catalogue {
+    /// Adds a credential. It replaces one with the same name.
+    pub fn put_credential(&mut self, credential: Credential) {
+        self.faulty_credentials.retain(|faulty| faulty.name.as_deref() != Some(&credential.name.0));
+        match self.credentials.iter_mut().find(|known| known.name == credential.name) {
+            Some(known) => *known = credential,
+            None => self.credentials.push(credential),
+        }
+    }
+
+    /// Returns the stored form of the credentials.
+    pub fn stored_credentials(&self) -> Vec<Value> {
+        let faulty = self.faulty_credentials.iter().map(|faulty| faulty.written.clone());
+        self.credentials.iter().filter_map(Setting::write).chain(faulty).collect()
+    }
 }
 
 /// A user and a password.

@@ -4,7 +4,7 @@ use declarest_core::payload::fields::json_schema_of;
 use serde_json::Value as Json;
 
 use super::model::Catalogue;
-use super::section::{Rule, rules};
+use super::section::{Rule, UNSET, rules, unset};
 
 /// Returns the schema (draft 2020-12), which is derived from the types of the decoder. Only the decoder checks formats
 /// of single values and references.
@@ -16,6 +16,7 @@ pub fn schema() -> Json {
             definition["allOf"] = rules.into();
         }
     }
+    schema["$defs"][UNSET] = unset();
     schema
 }
 
@@ -39,8 +40,51 @@ mod tests {
         decode_catalogue("full.yaml", PayloadType::Yaml, full.as_bytes()).unwrap();
     }
 
+    /// Documents that the schema and the decoder both accept.
+    #[rstest]
+    #[case("contexts: [{name: a, repository: {}, managedServer: {http: {url: 'https://a.test'}}}]")]
+    #[case(
+        "contexts: [{name: a, repository: {filesystem: {baseDir: /r}}, metadata: {baseDir: '', bundle: b}}]"
+    )]
+    #[case("contexts: [{name: a, repository: {filesystem: {baseDir: /r}}, metadata: {}}]")]
+    #[case(
+        "contexts: [{name: a, managedServer: {http: {url: 'https://a.test', requestThrottling: {maxConcurrentRequests: 0, queueSize: 0, requestsPerSecond: 5}}}}]"
+    )]
+    #[case(
+        "contexts: [{name: a, repository: {filesystem: {baseDir: /r}}, secretStore: {file: {path: /s, key: '', keyFile: /k}}}]"
+    )]
+    #[case(
+        "contexts: [{name: a, managedServer: {http: {url: 'https://a.test', tls: {clientCertFile: c, clientKeyFile: k}}}}]"
+    )]
+    #[case(
+        "contexts: [{name: a, managedServer: {http: {url: 'https://a.test', tls: {clientCertFile: '', caCertFile: c}}}}]"
+    )]
+    fn schema_and_decoder_accept_the_same(#[case] yaml: &str) {
+        decode_catalogue("x", PayloadType::Yaml, yaml.as_bytes()).unwrap();
+        assert!(fits(yaml));
+    }
+
     /// Documents that the schema and the decoder both reject.
     #[rstest]
+    #[case("contexts: [{name: a, repository: {}}]")]
+    #[case("contexts: [{name: a, repository: {filesystem: null}}]")]
+    #[case("contexts: [{name: a, managedServer: {}}]")]
+    #[case("contexts: [{name: a, repository: {}, managedServer: {}}]")]
+    #[case("contexts: [{name: a, repository: {filesystem: {baseDir: /r}}, managedServer: {}}]")]
+    #[case("contexts: [{name: a, repository: {filesystem: {}, git: {local: {baseDir: /r}}}}]")]
+    #[case(
+        "contexts: [{name: a, repository: {filesystem: {baseDir: /r}}, secretStore: {file: {path: /s, key: ' '}}}]"
+    )]
+    #[case(
+        "contexts: [{name: a, managedServer: {http: {url: 'https://a.test', requestThrottling: {maxConcurrentRequests: 0}}}}]"
+    )]
+    #[case(
+        "contexts: [{name: a, managedServer: {http: {url: 'https://a.test', requestThrottling: {queueSize: 3, requestsPerSecond: 5}}}}]"
+    )]
+    #[case("contexts: [{name: a, managedServer: {http: {url: 'https://a.test', tls: {clientCertFile: c}}}}]")]
+    #[case(
+        "contexts: [{name: a, managedServer: {http: {url: 'https://a.test', tls: {clientCertFile: c, clientKeyFile: ''}}}}]"
+    )]
     #[case("current: dev")]
     #[case("contexts: {}")]
     #[case("contexts: [{name: a}]")]

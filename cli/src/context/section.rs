@@ -42,6 +42,23 @@ fn without_nulls(json: Json) -> Json {
     }
 }
 
+/// The name of the definition of values that rules treat as absent.
+pub const UNSET: &str = "Unset";
+
+/// Returns the schema of these values: those for which [`Field::is_unset`] returns true.
+pub fn unset() -> Json {
+    json!({
+        "description": "A value that counts as absent.",
+        "anyOf": [
+            {"type": "null"},
+            {"type": "string", "pattern": "^\\s*$"},
+            {"const": 0},
+            {"type": "array", "maxItems": 0},
+            {"type": "object", "additionalProperties": {"type": "null"}},
+        ],
+    })
+}
+
 /// A rule about the combination of fields in a section.
 pub enum Rule {
     ExactlyOne(&'static [&'static str]),
@@ -103,16 +120,20 @@ impl Rule {
         Err(object.fail(reason))
     }
 
+    /// Returns the rule as a schema, which refers to the definition [`UNSET`].
     pub fn schema(&self) -> Json {
-        let required = |key: &&str| json!({"required": [key]});
+        let set = |key: &&str| {
+            let unset = json!({"$ref": format!("#/$defs/{UNSET}")});
+            json!({"required": [key], "properties": {*key: {"not": unset}}})
+        };
         match self {
-            Self::ExactlyOne(keys) => json!({"oneOf": keys.iter().map(required).collect::<Vec<_>>()}),
-            Self::AtLeastOne(keys) => json!({"anyOf": keys.iter().map(required).collect::<Vec<_>>()}),
+            Self::ExactlyOne(keys) => json!({"oneOf": keys.iter().map(set).collect::<Vec<_>>()}),
+            Self::AtLeastOne(keys) => json!({"anyOf": keys.iter().map(set).collect::<Vec<_>>()}),
             Self::AtMostOne(keys) => {
-                let none = json!({"not": {"anyOf": keys.iter().map(required).collect::<Vec<_>>()}});
-                json!({"oneOf": keys.iter().map(required).chain([none]).collect::<Vec<_>>()})
+                let none = json!({"not": {"anyOf": keys.iter().map(set).collect::<Vec<_>>()}});
+                json!({"oneOf": keys.iter().map(set).chain([none]).collect::<Vec<_>>()})
             }
-            Self::Needs(key, other) => json!({"dependentRequired": {*key: [other]}}),
+            Self::Needs(key, other) => json!({"if": set(key), "then": set(other)}),
         }
     }
 }

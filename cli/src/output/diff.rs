@@ -177,12 +177,13 @@ fn mark(value: &mut Value) {
 }
 
 /// Returns a summary such as `Summary: 1 changed, 3 unchanged`. Zero counts are omitted.
-pub fn summary(drifts: &[Drift]) -> String {
+pub fn summary(drifts: &[Drift], failed: usize) -> String {
     let kinds = [Drift::Changed, Drift::Added, Drift::Removed, Drift::Unchanged];
     let counts = kinds.into_iter().filter_map(|kind| {
         let count = drifts.iter().filter(|drift| **drift == kind).count();
         (count > 0).then(|| format!("{count} {}", kind.label().to_lowercase()))
     });
+    let counts = counts.chain((failed > 0).then(|| format!("{failed} failed")));
     format!("Summary: {}", counts.collect::<Vec<_>>().join(", "))
 }
 
@@ -354,6 +355,7 @@ mod tests {
     #[test]
     fn summaries_omit_zero_counts() {
         let drifts = [Drift::Unchanged, Drift::Changed, Drift::Removed, Drift::Unchanged];
-        assert_eq!(summary(&drifts), "Summary: 1 changed, 1 removed, 2 unchanged");
+        assert_eq!(summary(&drifts, 0), "Summary: 1 changed, 1 removed, 2 unchanged");
+        assert_eq!(summary(&drifts[..1], 2), "Summary: 1 unchanged, 2 failed");
     }
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use declarest_core::control::visible;
-use declarest_core::error::Category;
+use declarest_core::error::{Category, clause};
 use declarest_core::secrets::{Redactor, Secret, SecretReader};
 use declarest_core::server::Trace;
 use declarest_core::sync::Step;
@@ -202,7 +202,7 @@ impl Messages {
         let hint = failure.cause().and_then(|cause| cause.hint.as_deref());
         let hint = hint.map(|hint| format!("hint: {}", self.redacted(hint)));
         let line = if footer {
-            format!("{} command execution failed: {message}.", self.label("ERROR", RED))
+            format!("{} command execution failed: {}.", self.label("ERROR", RED), clause(message))
         } else {
             message
         };

@@ -94,7 +94,18 @@ pub fn text(plan: &Plan, colour: bool) -> String {
             let _ = writeln!(text, "    {line}");
         }
     }
-    text + &plan.summary().to_string()
+    text + &summary(plan)
+}
+
+/// Returns the last line of a plan. It starts with `Plan:` only if the plan has all resources.
+fn summary(plan: &Plan) -> String {
+    let summary = plan.summary();
+    match plan.failures.len() {
+        0 => format!("Plan: {summary}."),
+        1 if summary.is_empty() => "No plan: 1 resource failed.".to_owned(),
+        failed if summary.is_empty() => format!("No plan: {failed} resources failed."),
+        failed => format!("Incomplete plan: {summary}, {failed} failed."),
+    }
 }
 
 /// Returns the plan as Markdown for the comment on a pull request, which is at most 60,000 bytes long.
@@ -121,7 +132,7 @@ pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
         }
     }
     let fence = fence(&body);
-    let mut text = format!("{MARKER}\n### Plan for `{path}`\n\nServer `{server}`. {}\n", plan.summary());
+    let mut text = format!("{MARKER}\n### Plan for `{path}`\n\nServer `{server}`. {}\n", summary(plan));
     if !body.is_empty() {
         let _ = write!(text, "\n{fence}diff\n{body}{fence}\n");
     }

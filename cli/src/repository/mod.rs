@@ -34,9 +34,9 @@ pub enum RepositoryUseError {
     #[error("--message is blank; write a commit message")]
     BlankMessage,
     #[error(
-        "a clean git worktree is needed, so that the commit contains no other changes: {changes}; commit them with \
-         \"declarest repository commit\" (changes of metadata are not committed automatically), or discard \
-         them with \"declarest repository clean\""
+        "a clean git worktree is needed, so that the commit contains no other changes: {changes}, with \
+         \"declarest repository commit\" (changes of metadata are not committed automatically) or \
+         \"declarest repository clean\""
     )]
     Uncommitted { changes: RepositoryError },
 }

@@ -57,6 +57,21 @@ fn a_missing_catalogue_is_empty() {
     exit 3
     --- stdout
     --- stderr
+    current context not set; there are no contexts in <home>/.declarest/configs/contexts.yaml; create one with "declarest init" or "declarest context add"
+    "#);
+    let unknown = Home::new().run(&["context", "use", "dev", "--contexts-file", "<home>/typo.yaml"]);
+    insta::assert_snapshot!(unknown, @r#"
+    exit 3
+    --- stdout
+    --- stderr
+    context "dev" not found; there are no contexts in <home>/typo.yaml; create one with "declarest init" or "declarest context add"
+    "#);
+    let without_current =
+        Home::with_catalogue("contexts: [{name: dev, repository: {filesystem: {baseDir: /r}}}]");
+    insta::assert_snapshot!(without_current.run(&["context", "current"]), @r#"
+    exit 3
+    --- stdout
+    --- stderr
     current context not set; choose one with "declarest context use NAME" or --context
     "#);
 }

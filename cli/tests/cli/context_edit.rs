@@ -46,6 +46,17 @@ fn one_context_is_edited_with_its_credentials() {
 }
 
 #[rstest]
+#[case::syntax("contexts: [{name: dev, repository: {filesystem: {baseDir: /r}}}", "s/$/]/")]
+#[case::key("context: [{name: dev, repository: {filesystem: {baseDir: /r}}}]", "s/context:/contexts:/")]
+fn a_catalogue_that_cannot_be_read_is_corrected(#[case] broken: &str, #[case] script: &str) {
+    let home = Home::with_catalogue(broken);
+    assert_eq!(home.run(&["context", "list"]).code, 2);
+    assert_eq!(edit(&home, &["dev"], script).0, 2, "one context needs the catalogue");
+    assert_eq!(edit(&home, &[], script), (0, String::new()));
+    assert_eq!(home.run(&["context", "list", "-o", "text"]).stdout, "dev\n");
+}
+
+#[rstest]
 #[case::unknown_key(&[], "s/managedServer/managedServers/", 2, "managedServers")]
 #[case::invalid(&["dev"], "s/url/uri/", 2, "context \"dev\"")]
 #[case::no_context(&["dev"], "s/^context:/contexts:/", 2, "the member context is missing")]

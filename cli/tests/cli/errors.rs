@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::environment::declarest;
 use crate::rest_server::Matcher;
+use crate::server::{Route, Server};
 use crate::world::World;
 
 fn shops() -> World {
@@ -55,6 +56,26 @@ fn a_hint_precedes_the_footer() {
     hint: correct the credentials of context "dev", and test them with "declarest context check dev"
     [ERROR] command execution failed: GET /shops/rio: remote request failed with status 401: {"error":"credentials are missing or wrong"}.
     "#);
+}
+
+/// A server may answer with a sentence.
+#[test]
+fn the_full_stop_of_an_answer_is_not_repeated() {
+    const ROUTES: &[Route] = &[
+        ("GET /shops/rio", 200, r#"{"id": "rio", "size": 1}"#),
+        ("PUT /shops/rio", 400, "The size is immutable."),
+        ("GET /shops/oslo", 403, "You may not read this shop."),
+    ];
+    let server = Server::new(ROUTES);
+    let home = server.home();
+    home.write("repo/shops/rio/resource.json", r#"{"id": "rio", "size": 2}"#);
+    home.write("repo/shops/oslo/resource.json", r#"{"id": "oslo"}"#);
+    let last = |path| {
+        let run = home.run(&["resource", "apply", path, "--ignore-warnings"]);
+        run.stderr.lines().last().unwrap().to_owned()
+    };
+    insta::assert_snapshot!(last("/shops/rio"), @"[ERROR] command execution failed: PUT /shops/rio: remote request failed with status 400: The size is immutable; if a resource must be deleted and created again to change this, state the attribute in resource.replaceOn.");
+    insta::assert_snapshot!(last("/shops/oslo"), @"[ERROR] command execution failed: GET /shops/oslo: remote request failed with status 403: You may not read this shop.");
 }
 
 /// The records of standard error.

@@ -18,6 +18,7 @@ mod context_catalogue;
 mod context_check;
 mod context_commands;
 mod context_edit;
+mod context_faulty_credential;
 mod context_init;
 mod context_input;
 mod context_rows;
@@ -73,6 +74,7 @@ mod resource_get_local;
 mod resource_list;
 mod resource_list_undeclared;
 mod resource_metadata;
+mod resource_metadata_infer;
 mod resource_request;
 mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]

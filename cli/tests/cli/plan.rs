@@ -1,7 +1,9 @@
 //! `plan`, and `resource apply --plan`.
 
 use rstest::rstest;
+use serde_json::Value;
 
+use crate::environment::Run;
 use crate::terminal::Terminal;
 use crate::world::World;
 
@@ -135,7 +137,7 @@ fn markdown() {
     <!-- declarest-plan -->
     ### Plan for `/shops`
 
-    Server `<server>/`. Plan: 2 to create, 2 to update, 0 to delete, 1 unchanged.
+    Server `<server>/`. Incomplete plan: 2 to create, 2 to update, 0 to delete, 1 unchanged, 1 failed.
 
     ````diff
     + /shops/oslo
@@ -312,6 +314,13 @@ fn secrets_do_not_show_and_count() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let run = shops().run(&["plan", "/shops/lima", "--out", "<home>/none/plan.json"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert_eq!(run.stderr, "cannot write <home>/none/plan.json: No such file or directory (os error 2)\n");
+}
+
+#[test]
 fn a_plan_with_failures_is_not_saved() {
     let world = shops();
     world.declare("shops/zoe/resource.json", "{");
@@ -320,6 +329,48 @@ fn a_plan_with_failures_is_not_saved() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("shops/zoe/resource.json"), "{run}");
     assert!(!file.exists());
+}
+
+/// The last line of standard output.
+fn last_line(run: &Run) -> &str {
+    run.stdout.lines().last().unwrap_or_default()
+}
+
+#[rstest]
+#[case::plan(&["plan", "/shops"])]
+#[case::dry_run(&["resource", "apply", "/shops", "-r", "--dry-run"])]
+fn a_plan_without_all_resources_is_incomplete(#[case] args: &[&str]) {
+    let world = shops();
+    world.declare("shops/zoe/resource.json", "{");
+    let run = world.run(args);
+    assert_eq!(run.code, 2, "{run}");
+    let expected = "Incomplete plan: 2 to create, 1 to update, 0 to delete, 1 unchanged, 1 failed.";
+    assert_eq!(last_line(&run), expected, "{run}");
+    let json: Value = serde_json::from_str(&world.run(&[args, &["-o", "json"]].concat()).stdout).unwrap();
+    assert_eq!(json["failures"][0]["path"], "/shops/zoe", "{json}");
+}
+
+#[rstest]
+#[case::one(&["plan", "/shops/rio"], "No plan: 1 resource failed.", 1)]
+#[case::several(&["plan", "/shops"], "No plan: 4 resources failed.", 4)]
+#[case::markdown(&["plan", "/shops", "-o", "markdown"], "No plan: 4 resources failed.", 4)]
+#[case::dry_run(&["resource", "apply", "/shops/rio", "--dry-run"], "No plan: 1 resource failed.", 1)]
+fn a_server_that_cannot_be_reached_gives_no_plan(
+    #[case] args: &[&str],
+    #[case] line: &str,
+    #[case] failed: usize,
+) {
+    let world = shops();
+    let dead = [args, &["--retries", "0", "--set", "managedServer.http.url=http://127.0.0.1:1"]].concat();
+    let run = world.run(&dead);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.stdout.contains(line), "{run}");
+    assert!(!run.stdout.contains("to create"), "{run}");
+    if !args.contains(&"markdown") {
+        let json: Value =
+            serde_json::from_str(&world.run(&[&dead[..], &["-o", "json"]].concat()).stdout).unwrap();
+        assert_eq!(json["failures"].as_array().unwrap().len(), failed, "{json}");
+    }
 }
 
 #[rstest]

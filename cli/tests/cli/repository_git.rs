@@ -27,6 +27,19 @@ fn a_missing_checkout_is_made_unless_forbidden(#[case] args: &[&str]) {
 }
 
 #[test]
+fn a_damaged_checkout_is_named() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    assert_eq!(home.run(&["repository", "init"]).code, 0);
+    std::fs::remove_file(home.path("work/.git/HEAD")).unwrap();
+    insta::assert_snapshot!(home.run(&["repository", "status"]), @r"
+    exit 1
+    --- stdout
+    --- stderr
+    could not open <home>/work: its .git is incomplete; restore it, or move the directory away to start again
+    ");
+}
+
+#[test]
 fn from_nothing_to_a_commit() {
     let home = Home::with_catalogue(WITHOUT_REMOTE);
     insta::assert_snapshot!(home.run(&["repository", "init"]), @r"

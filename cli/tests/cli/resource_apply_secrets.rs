@@ -155,6 +155,7 @@ fn what_cannot_be_resolved_is_not_sent(
     let run = world.run(&[command, &["/apps/a"]].concat());
     assert_eq!(run.code, code, "{run}");
     assert!(run.stderr.contains(message), "{run}");
+    assert_eq!(run.stderr.contains("hint: \"declarest secret list --missing\" prints"), code == 3, "{run}");
     hides(&run);
     assert!(world.server.log().is_empty(), "nothing was asked for");
 }

@@ -166,9 +166,18 @@ fn one_failure_does_not_hide_the_rest() {
     world.declare("shops/ava/resource.json", "{");
     let run = world.run(&["resource", "diff", "/shops"]);
     assert!(run.stdout.contains("/shops/rio [CHANGED]"), "{run}");
+    assert!(run.stdout.ends_with("Summary: 1 changed, 1 removed, 1 unchanged, 1 failed\n"), "{run}");
     assert!(run.stderr.contains("shops/ava/resource.json"), "{run}");
     assert!(run.stderr.ends_with("1 of 4 resources failed\n"), "{run}");
     assert_eq!(run.code, 2);
+}
+
+#[test]
+fn a_failure_is_not_a_resource_without_differences() {
+    let world = shops();
+    world.declare("shops/rio/tills/t2/resource.json", "{");
+    let run = world.run(&["resource", "diff", "/shops/rio/tills"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, "Summary: 1 unchanged, 1 failed\n"), "{run}");
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub fn add_inferred(
 ) -> Result<Document, AuthoringError> {
     let failed = |error: &dyn std::error::Error| undeclarable(selector, error);
     let before = stored(store, selector)?;
+    if *inferred == Document::default() {
+        return Ok(before);
+    }
     let merged = merge(inferred.to_value(), before.to_value());
     let encoded = crate::payload::encode(PayloadType::Yaml, &merged).map_err(|error| failed(&error))?;
     let mut document = Document::decode(PayloadType::Yaml, &encoded).map_err(|error| failed(&error))?;

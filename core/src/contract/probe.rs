@@ -43,6 +43,7 @@ const UNIMPLEMENTED: &str = "12";
 pub struct Prober {
     http: Client,
     grpc: Client,
+    tls: TlsConfig,
     names: Names,
     limit: Duration,
 }
@@ -50,15 +51,22 @@ pub struct Prober {
 impl Prober {
     /// Creates a prober that trusts the CAs of `tls`. Hosts are resolved by `names`.
     pub fn new(tls: &TlsConfig, names: &Names) -> Result<Self, TransportError> {
+        let tls = tls.without_identity();
         let client = |grpc: bool| {
-            let builder = named_client_builder(&tls.without_identity(), &Proxy::default(), names)
+            let builder = named_client_builder(&tls, &Proxy::default(), names)
                 .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
                 .redirect(Policy::none())
                 .pool_max_idle_per_host(0);
             let builder = if grpc { builder.http2_prior_knowledge() } else { builder };
             builder.build().map_err(|error| TransportError::Client { reason: with_causes(&error) })
         };
-        Ok(Self { http: client(false)?, grpc: client(true)?, names: names.clone(), limit: TIME })
+        let (http, grpc) = (client(false)?, client(true)?);
+        Ok(Self { http, grpc, tls, names: names.clone(), limit: TIME })
+    }
+
+    /// Whether the prober trusts the CAs of `tls`.
+    pub fn is_for(&self, tls: &TlsConfig) -> bool {
+        self.tls.trusts_like(tls)
     }
 
     /// Sends a probe. It takes at most five seconds.

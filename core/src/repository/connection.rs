@@ -10,6 +10,7 @@ use git2::{ErrorClass, ErrorCode, RemoteCallbacks};
 use super::network::{self, Session};
 use super::remote::RemoteKind;
 use super::{Remote, RemoteAuth, RepositoryError};
+use crate::error::clause;
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,13 +154,13 @@ impl<'a> Connection<'a> {
 
     /// Returns the error for a push that the remote or libgit2 rejected.
     pub fn rejected_push(&self, reason: &str) -> RepositoryError {
-        let (branch, reason) = (self.remote.branch.clone(), reason.to_owned());
+        let (branch, reason) = (self.remote.branch.clone(), clause(reason));
         RepositoryError::PushRejected { url: self.url(), branch, reason }
     }
 
     /// Translates an error of libgit2. It has few error codes, so class and text are evaluated, too.
     fn explain(&self, error: &git2::Error) -> RepositoryError {
-        let (url, reason) = (self.url(), error.message().trim().to_owned());
+        let (url, reason) = (self.url(), clause(error.message().trim_start()));
         let says = |texts: &[&str]| texts.iter().any(|text| reason.to_lowercase().contains(text));
         match (error.code(), error.class()) {
             (ErrorCode::NotFastForward, _) => self.rejected_push(&reason),

@@ -1,7 +1,7 @@
 //! The errors of repositories.
 
 use super::{DEFAULTS_EXTENSIONS, HostKeyError};
-use crate::error::{Categorized, Category};
+use crate::error::{Categorized, Category, clause};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::transport::{Denied, TlsError};
@@ -432,7 +432,7 @@ impl RepositoryError {
 
     /// Returns a converter for a failure of Git during `action`.
     pub(super) fn git(action: impl Into<String>) -> impl FnOnce(git2::Error) -> Self {
-        |error| Self::Git { action: action.into(), reason: error.message().to_owned() }
+        |error| Self::Git { action: action.into(), reason: clause(error.message()) }
     }
 
     /// Returns a converter for a failure to read a required object during `action`.
@@ -441,7 +441,10 @@ impl RepositoryError {
         action: String,
     ) -> impl FnOnce(git2::Error) -> Self + use<> {
         let directory = repository.path().display().to_string();
-        move |error| Self::Damaged { directory, reason: format!("could not {action}: {}", error.message()) }
+        move |error| Self::Damaged {
+            directory,
+            reason: format!("could not {action}: {}", clause(error.message())),
+        }
     }
 
     /// Returns a converter for a failure of `action` on `file`.

@@ -30,15 +30,31 @@ pub struct TlsConfig {
 enum Trust {
     #[default]
     System,
-    Authorities(Vec<Certificate>),
+    Authorities {
+        certificates: Vec<Certificate>,
+        /// The encoded certificates, to compare them.
+        encoded: Vec<CertificateDer<'static>>,
+    },
     All,
+}
+
+impl PartialEq for Trust {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::System, Self::System) | (Self::All, Self::All) => true,
+            (Self::Authorities { encoded, .. }, Self::Authorities { encoded: others, .. }) => {
+                encoded == others
+            }
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Debug for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::System => "System",
-            Self::Authorities(_) => "Authorities",
+            Self::Authorities { .. } => "Authorities",
             Self::All => "All",
         })
     }
@@ -105,7 +121,7 @@ impl TlsConfig {
     pub fn trusting(pem: Pem<'_>) -> Result<Self, TlsError> {
         let authorities = authorities(pem.text)
             .map_err(|reason| TlsError::Authorities { origin: pem.origin.to_owned(), reason })?;
-        Ok(Self { trust: Trust::Authorities(authorities), identity: None })
+        Ok(Self { trust: authorities, identity: None })
     }
 
     /// Adds a client certificate: its chain, itself first, and its unencrypted key.
@@ -178,6 +194,11 @@ impl TlsConfig {
         Self { trust: self.trust.clone(), identity: None }
     }
 
+    /// Whether both settings trust the same certificates.
+    pub(crate) fn trusts_like(&self, other: &Self) -> bool {
+        self.trust == other.trust
+    }
+
     /// Whether any setting differs from the default.
     pub(crate) fn is_set(&self) -> bool {
         self.identity.is_some() || !matches!(self.trust, Trust::System)
@@ -196,7 +217,7 @@ impl TlsConfig {
     pub(super) fn apply(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
         let builder = builder.tls_danger_accept_invalid_certs(self.trusts_all());
         let builder = match &self.trust {
-            Trust::Authorities(authorities) => builder.tls_certs_only(authorities.iter().cloned()),
+            Trust::Authorities { certificates, .. } => builder.tls_certs_only(certificates.iter().cloned()),
             Trust::System | Trust::All => builder,
         };
         match &self.identity {
@@ -217,14 +238,16 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// Parses PEM certificates as CAs.
-fn authorities(pem: &[u8]) -> Result<Vec<Certificate>, String> {
+fn authorities(pem: &[u8]) -> Result<Trust, String> {
     let unusable = |error: &dyn fmt::Display| format!("a certificate cannot be parsed: {error}");
     let mut roots = RootCertStore::empty();
-    let parsed = certificates(pem)?.into_iter().map(|certificate| {
+    let encoded = certificates(pem)?;
+    let parsed = encoded.iter().map(|certificate| {
         roots.add(certificate.clone()).map_err(|error| unusable(&error))?;
-        Certificate::from_der(&certificate).map_err(|error| unusable(&error))
+        Certificate::from_der(certificate).map_err(|error| unusable(&error))
     });
-    parsed.collect()
+    let certificates = parsed.collect::<Result<_, _>>()?;
+    Ok(Trust::Authorities { certificates, encoded })
 }
 
 #[cfg(test)]

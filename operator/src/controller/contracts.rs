@@ -15,7 +15,7 @@ use declarest_core::contract::{
 use declarest_core::digest::{hex, sha256};
 use declarest_core::error::with_causes;
 use declarest_core::server::Client;
-use declarest_core::transport::TlsConfig;
+use declarest_core::transport::{Names, TlsConfig, TransportError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -52,13 +52,20 @@ const KEPT: &str = "contract.json";
 /// The documents that were loaded last.
 pub struct Contracts {
     known: Mutex<HashMap<Key, Arc<Kept>>>,
+    /// The probers of the servers. To build one takes much longer than a probe.
+    probers: Mutex<HashMap<Key, Arc<Prober>>>,
     passes: Semaphore,
     pub watches: TargetWatches,
 }
 
 impl Default for Contracts {
     fn default() -> Self {
-        Self { known: Mutex::default(), passes: Semaphore::new(PASSES), watches: TargetWatches::default() }
+        Self {
+            known: Mutex::default(),
+            probers: Mutex::default(),
+            passes: Semaphore::new(PASSES),
+            watches: TargetWatches::default(),
+        }
     }
 }
 
@@ -81,6 +88,62 @@ impl Contracts {
     pub fn forget(&self, context: &Context, key: &Key) {
         self.watches.set(&context.client, key, BTreeSet::new());
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.probers.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// Returns the prober of a server. It is built again only if the trusted CAs have changed.
+    fn prober(&self, key: &Key, tls: &TlsConfig, names: &Names) -> Result<Arc<Prober>, TransportError> {
+        let mut probers = self.probers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = probers.get(key).filter(|known| known.is_for(tls)) {
+            return Ok(Arc::clone(known));
+        }
+        let prober = Arc::new(Prober::new(tls, names)?);
+        probers.insert(key.clone(), Arc::clone(&prober));
+        Ok(prober)
+    }
+
+    /// Reads the objects of a contract, and probes its endpoints.
+    async fn snapshot(
+        &self,
+        context: &Context,
+        server: &ManagedServer,
+        contract: &Contract,
+        target: &Target,
+        spec: &ContractSpec,
+        now: i64,
+    ) -> Snapshot {
+        let api = Api::new(&context.client);
+        let mut snapshot = observe(contract, target, &api.reads(&target.namespace), now).await;
+        let requests = probe_requests(contract, target, &spec.binding.severities(), &snapshot);
+        if requests.is_empty() {
+            return snapshot;
+        }
+        snapshot.probes.extend(self.probes(context, server, requests).await);
+        snapshot
+    }
+
+    /// Sends probes. Without the CAs of the server, nothing is known about an endpoint with TLS.
+    async fn probes(
+        &self,
+        context: &Context,
+        server: &ManagedServer,
+        requests: Vec<ProbeRequest>,
+    ) -> Vec<(ProbeKind, Probed)> {
+        let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
+        let tls = connections::tls(&mut secrets, "spec.http.tls", server.spec.http.tls.as_ref()).await;
+        let (tls, sent, refused) = match tls {
+            Ok(tls) => (tls, requests, Vec::new()),
+            Err(failure) => {
+                let (secure, plain): (Vec<_>, Vec<_>) =
+                    requests.into_iter().partition(|request| request.url.scheme() == "https");
+                (TlsConfig::default(), plain, unsent(&secure, &failure.message))
+            }
+        };
+        let answers = match self.prober(&server.key(), &tls, &context.settings.names) {
+            Ok(prober) => prober.send_all(&sent).await,
+            Err(error) => unsent(&sent, &with_causes(&error)),
+        };
+        answers.into_iter().chain(refused).collect()
     }
 
     /// Loads and verifies the contract of the server of this round, and adds the result to its status and `outcome`.
@@ -226,7 +289,7 @@ impl Contracts {
         } else {
             // Passes are bounded, so that many servers do not overload the API server at once.
             let _pass = self.passes.acquire().await;
-            let work = snapshot(context, server, contract, &target, spec, now);
+            let work = self.snapshot(context, server, contract, &target, spec, now);
             tokio::time::timeout(PASS, work).await.unwrap_or_else(|_| {
                 let reason = format!("the objects were not read within {PASS:?}");
                 Snapshot {
@@ -302,47 +365,6 @@ fn watched(contract: &Contract, target: &Target, scaler: Option<&str>) -> BTreeS
 /// Returns the name of the autoscaler of a target.
 fn autoscaler(status: &ContractStatus) -> Option<&str> {
     Some(&status.observed.as_ref()?.autoscaler.as_ref()?.name)
-}
-
-async fn snapshot(
-    context: &Context,
-    server: &ManagedServer,
-    contract: &Contract,
-    target: &Target,
-    spec: &ContractSpec,
-    now: i64,
-) -> Snapshot {
-    let api = Api::new(&context.client);
-    let mut snapshot = observe(contract, target, &api.reads(&target.namespace), now).await;
-    let requests = probe_requests(contract, target, &spec.binding.severities(), &snapshot);
-    if requests.is_empty() {
-        return snapshot;
-    }
-    snapshot.probes.extend(probes(context, server, requests).await);
-    snapshot
-}
-
-/// Sends probes. Without the CAs of the server, nothing is known about an endpoint with TLS.
-async fn probes(
-    context: &Context,
-    server: &ManagedServer,
-    requests: Vec<ProbeRequest>,
-) -> Vec<(ProbeKind, Probed)> {
-    let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
-    let tls = connections::tls(&mut secrets, "spec.http.tls", server.spec.http.tls.as_ref()).await;
-    let (tls, sent, refused) = match tls {
-        Ok(tls) => (tls, requests, Vec::new()),
-        Err(failure) => {
-            let (secure, plain): (Vec<_>, Vec<_>) =
-                requests.into_iter().partition(|request| request.url.scheme() == "https");
-            (TlsConfig::default(), plain, unsent(&secure, &failure.message))
-        }
-    };
-    let answers = match Prober::new(&tls, &context.settings.names) {
-        Ok(prober) => prober.send_all(&sent).await,
-        Err(error) => unsent(&sent, &with_causes(&error)),
-    };
-    answers.into_iter().chain(refused).collect()
 }
 
 /// Returns the condition of a contract.
@@ -425,4 +447,30 @@ pub fn closed(server: &ManagedServer) -> Option<String> {
         let phase = status.and_then(|status| status.phase).map_or("not verified", Phase::as_str);
         format!("{source} is {phase}, and spec.contract.gateSync is true")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use declarest_core::transport::Pem;
+
+    use super::*;
+
+    #[test]
+    fn a_prober_is_kept_until_its_trust_changes() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (contracts, names) = (Contracts::default(), Names::default());
+        let [first, second] = ["a", "b"].map(|name| {
+            let generated = rcgen::generate_simple_self_signed([format!("{name}.test")]).unwrap();
+            let text = generated.cert.pem();
+            TlsConfig::trusting(Pem { origin: "CA", text: text.as_bytes() }).unwrap()
+        });
+        let [shop, bar] = ["shop", "bar"].map(|name| Key { namespace: "team".into(), name: name.into() });
+        let prober = |key: &Key, tls: &TlsConfig| contracts.prober(key, tls, &names).unwrap();
+        let before = prober(&shop, &first);
+        assert!(Arc::ptr_eq(&before, &prober(&shop, &first.clone())));
+        assert!(!Arc::ptr_eq(&before, &prober(&bar, &first)));
+        let after = prober(&shop, &second);
+        assert!(!Arc::ptr_eq(&before, &after));
+        assert!(after.is_for(&second) && !after.is_for(&first) && !after.is_for(&TlsConfig::default()));
+    }
 }

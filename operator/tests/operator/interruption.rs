@@ -1,5 +1,6 @@
-//! `kill -9` in the middle of the first full sync.
+//! `kill -9` in the middle of the first full sync, and operators at the same time.
 
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -66,4 +67,21 @@ async fn killed_twenty_times_it_converges_without_duplicates_or_losses() {
         .filter(|request| request.method == "POST" && request.status == Some(201))
         .count();
     assert!(creations <= RESOURCES, "{creations} creations");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_directory_has_one_operator() {
+    let mut world = World::cold(&[], []);
+    world.launch().await;
+    let mut second = Command::new(env!("CARGO_BIN_EXE_declarest-operator"));
+    second.arg("standalone").arg("--manifests").arg(world.state().with_file_name("manifests"));
+    second.arg("--state-dir").arg(world.state());
+    let output = tokio::task::spawn_blocking(move || second.output().unwrap()).await.unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{log}");
+    let expected = format!("cannot lock {}: another operator uses it; ", world.state().display());
+    assert!(log.contains(&expected), "{log}");
+    // A crash does not leave the lock.
+    world.kill();
+    world.launch().await;
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use declarest_operator::crd::{ResourceRepository, SyncPolicy};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::support::cluster::Cluster;
+use crate::support::cluster::{Cluster, OPERATOR_NAMESPACE};
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::signature::signature;
@@ -172,4 +173,43 @@ async fn a_namespace_always_has_one_shard() {
     );
     let policy = second.api::<SyncPolicy>().get("policy").await.unwrap();
     assert_eq!(policy.status.unwrap().consecutive_failures, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_are_not_needed_are_deleted() {
+    let unique = format!("{:08x}", fastrand::u32(..));
+    let (shard, other) = (format!("c-{unique}"), format!("d-{unique}"));
+    let start = |shard: &str| {
+        [
+            "--leader-elect".to_owned(),
+            format!("--watch-namespace-selector=shard={shard}"),
+            format!("--shard-name={shard}"),
+        ]
+    };
+    let first = World::start_clustered(&start(&shard).each_ref().map(String::as_str)).await;
+    let leases: Api<Lease> = Api::namespaced(first.client.clone(), OPERATOR_NAMESPACE);
+    let name = |namespace: &str| format!("declarest-operator-namespace-{namespace}");
+    let exists = async |name: &str| leases.get_opt(name).await.unwrap().is_some();
+    // A claim ends with the membership of its namespace.
+    label(&first, &first.namespace, &shard).await;
+    let claim = name(&first.namespace);
+    let claimed = || async { exists(&claim).await.then_some(()) };
+    first.eventually("the namespace is claimed", claimed).await;
+    label(&first, &first.namespace, "none").await;
+    let deleted = || async { (!exists(&claim).await).then_some(()) };
+    first.eventually("the claim is deleted", deleted).await;
+
+    // A new leader deletes empty claims, and no others.
+    let [empty, held] = ["empty", "held"].map(|kind| name(&format!("{kind}-{unique}")));
+    for (name, holder) in [(&empty, None), (&held, Some("another".to_owned()))] {
+        let spec = LeaseSpec { holder_identity: holder, ..LeaseSpec::default() };
+        let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+        leases.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await.unwrap();
+    }
+    let namespace = namespace(&first).await;
+    let second = first.start_beside(namespace, &start(&other).each_ref().map(String::as_str)).await;
+    let deleted = || async { (!exists(&empty).await).then_some(()) };
+    second.eventually("the empty claim is deleted", deleted).await;
+    assert!(exists(&held).await);
+    leases.delete(&held, &DeleteParams::default()).await.unwrap();
 }

@@ -4,7 +4,8 @@ use declarest_core::payload::fields::read_document;
 
 use super::{AddArguments, wizard};
 use crate::context::{
-    Catalogue, CatalogueError, Context, Stored, Text, decode_catalogue, decode_context, empty,
+    Catalogue, CatalogueError, Context, FaultyCredential, Stored, Text, decode_catalogue, decode_context,
+    empty,
 };
 use crate::error::Failure;
 use crate::input::{Content, InputError, PayloadArguments};
@@ -107,6 +108,10 @@ fn chosen(mut given: Catalogue, name: Option<&str>, origin: &str) -> Result<Cata
 /// Moves the credentials of `added` to `catalogue`. An existing credential must be equal.
 fn merge_credentials(catalogue: &mut Catalogue, added: &mut Catalogue) -> Result<(), CatalogueError> {
     for credential in added.credentials.drain(..) {
+        let is_faulty = |known: &FaultyCredential| known.name.as_deref() == Some(&credential.name.0);
+        if catalogue.faulty_credentials.iter().any(is_faulty) {
+            return Err(CatalogueError::CredentialExists(credential.name.0));
+        }
         match catalogue.credentials.iter().find(|known| known.name == credential.name) {
             None => catalogue.credentials.push(credential),
             Some(known) if *known == credential => {}
@@ -128,10 +133,7 @@ pub fn update(input: &PayloadArguments, invocation: &Invocation) -> Result<(), F
     let stored = invocation.catalogue_to_change()?;
     let mut catalogue = stored.catalogue.clone();
     for credential in given.credentials.drain(..) {
-        match catalogue.credentials.iter_mut().find(|known| known.name == credential.name) {
-            Some(known) => *known = credential,
-            None => catalogue.credentials.push(credential),
-        }
+        catalogue.put_credential(credential);
     }
     for context in given.contexts {
         match catalogue.contexts.iter_mut().find(|known| known.name == context.name) {

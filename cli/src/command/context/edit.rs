@@ -10,16 +10,15 @@ use crate::invocation::Invocation;
 
 /// Opens the catalogue, or one context with its credentials, in the editor. It is saved only if it is valid.
 pub fn edit(name: Option<&str>, editor: &EditorArgument, invocation: &Invocation) -> Result<(), Failure> {
-    let stored = invocation.catalogue()?;
     let editor = editor.editor(invocation)?;
-    let Some(name) = name else { return whole(&stored, &editor) };
-    match invocation.context_name(Some(name))? {
-        Some(name) => single(&name, &stored, &editor),
-        None => whole(&stored, &editor),
+    let name = name.map(|name| invocation.context_name(Some(name))).transpose()?.flatten();
+    match name {
+        Some(name) => single(&name, &invocation.catalogue()?, &editor),
+        None => whole(&invocation.catalogue_text()?, &editor),
     }
 }
 
-/// Edits the text of the file, so that its comments are kept.
+/// Edits the text of the file, so that its comments are kept and its faults can be corrected.
 fn whole(stored: &Stored, editor: &Editor) -> Result<(), Failure> {
     let before = stored.text()?;
     let edited = editor.edit("the catalogue of contexts", &before, ".yaml")?;
@@ -38,10 +37,7 @@ fn single(name: &str, stored: &Stored, editor: &Editor) -> Result<(), Failure> {
     let mut changed = stored.catalogue.clone();
     changed.default_editor = given.default_editor;
     for credential in given.credentials {
-        match changed.credentials.iter_mut().find(|known| known.name == credential.name) {
-            Some(known) => *known = credential,
-            None => changed.credentials.push(credential),
-        }
+        changed.put_credential(credential);
     }
     for context in given.contexts {
         if changed.current_context.as_deref() == Some(name) {
@@ -58,9 +54,12 @@ fn single(name: &str, stored: &Stored, editor: &Editor) -> Result<(), Failure> {
 fn document(catalogue: &Catalogue) -> Value {
     let Some(Value::Object(mut members)) = catalogue.write() else { return Value::Null };
     members.remove("currentContext");
-    if let Some(Value::Array(contexts)) = members.remove("contexts") {
-        members.extend(contexts.into_iter().map(|context| ("context".to_owned(), context)));
+    members.remove("contexts");
+    let credentials = catalogue.stored_credentials();
+    if !credentials.is_empty() {
+        members.insert("credentials".to_owned(), Value::Array(credentials));
     }
+    members.extend(catalogue.contexts.iter().map(|context| ("context".to_owned(), context.stored())));
     Value::Object(members)
 }
 

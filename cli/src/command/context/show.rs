@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use declarest_core::payload::Value;
 
 use super::HookShell;
-use crate::context::{Catalogue, Context, Setting, Stored, Text, masked};
+use crate::context::{Catalogue, Context, FaultyCredential, Setting, Stored, Text, masked};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
@@ -57,16 +57,20 @@ pub fn resolve(name: Option<&str>, invocation: &Invocation) -> Result<(), Failur
 
 /// Returns a catalogue with the context `wanted`, or the current one, and the credentials that it refers to.
 pub fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failure> {
-    let Catalogue { current_context, default_editor, credentials, contexts } = stored.catalogue.clone();
+    let Catalogue { current_context, default_editor, credentials, contexts, faulty_credentials } =
+        stored.catalogue.clone();
     let current = current_context.filter(|name| !name.trim().is_empty());
     let Some(name) = wanted.map(str::to_owned).or(current) else { return Err(stored.not_found(None).into()) };
     let context = contexts.into_iter().find(|context| context.name == Text(name.trim().to_owned()));
     let context = context.ok_or_else(|| stored.not_found(Some(&name)))?;
     let mut referred = Vec::new();
-    references(&context.write().unwrap_or_default(), &mut referred);
+    references(&context.stored(), &mut referred);
+    let is_referred =
+        |faulty: &FaultyCredential| faulty.name.as_ref().is_some_and(|name| referred.contains(name));
     Ok(Catalogue {
         current_context: Some(context.name.0.clone()),
         default_editor,
+        faulty_credentials: faulty_credentials.into_iter().filter(is_referred).collect(),
         credentials: credentials.into_iter().filter(|found| referred.contains(&found.name.0)).collect(),
         contexts: vec![context],
     })

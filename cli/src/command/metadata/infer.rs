@@ -3,7 +3,8 @@
 use clap::Args;
 use declarest_core::authoring::add_inferred;
 use declarest_core::metadata::Api;
-use declarest_core::metadata::inference::infer;
+use declarest_core::metadata::inference::{Example, infer_with};
+use declarest_core::repository;
 
 use super::change::{CommitArgument, finish, lock};
 use super::{Subject, workspace};
@@ -12,6 +13,7 @@ use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
+use crate::workspace::Workspace;
 
 #[derive(Debug, Args)]
 pub struct InferArguments {
@@ -40,7 +42,9 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     let inferred = block_on(async {
         let workspace = workspace(invocation).await?;
         let document = workspace.metadata.api().map(Api::document);
-        let inferred = infer(&subject.text, document)?;
+        // A guess may not fit the resources, so it is not stored.
+        let inferred =
+            infer_with(&subject.text, document, &examples(&workspace, &subject)?, !arguments.apply)?;
         if !arguments.apply {
             return Ok(inferred);
         }
@@ -50,4 +54,21 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     })?;
     finish(authoring)?;
     Ok(output.show(&inferred.to_value(), None)?)
+}
+
+/// Returns the declared resources of the collection that can be read.
+fn examples(workspace: &Workspace<'_>, subject: &Subject) -> Result<Vec<Example>, Failure> {
+    let tree = workspace.tree.as_ref();
+    let collection = &subject.selector;
+    if !collection.is_collection() {
+        return Ok(Vec::new());
+    }
+    let files = repository::resources(tree, &collection.literal_prefix()?, true)?.resources;
+    let members =
+        files.into_iter().filter(|file| file.path.parent().is_some_and(|parent| collection.matches(&parent)));
+    let examples = members.filter_map(|file| {
+        let payload = repository::read_payload(tree, &file).ok()?;
+        Some(Example { name: file.path.name().to_owned(), payload })
+    });
+    Ok(examples.collect())
 }

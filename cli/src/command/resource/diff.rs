@@ -133,7 +133,7 @@ async fn differences<'a>(
     let text = if arguments.list {
         drifting.join("\n")
     } else {
-        text(arguments, invocation, &plan.actions, &formats, path.as_str(), single)
+        text(arguments, invocation, &plan, &formats, path.as_str(), single)
     };
     let (records, list) = (records(&plan), arguments.list);
     Ok(Differences { reported, records, text, drifting, list, failures: plan.failures, targeted })
@@ -237,7 +237,7 @@ fn drift(action: &Action) -> Drift {
 fn text(
     arguments: &DiffArguments,
     invocation: &Invocation,
-    actions: &[Action],
+    plan: &Plan,
     formats: &Formats,
     path: &str,
     single: bool,
@@ -253,23 +253,25 @@ fn text(
             Context::All => None,
         },
     };
-    let drifts: Vec<Drift> = actions.iter().map(drift).collect();
+    let failed = plan.failures.len();
+    let drifts: Vec<Drift> = plan.actions.iter().map(drift).collect();
     if drifts.iter().all(|drift| *drift == Drift::Unchanged) {
-        return match (actions.is_empty(), single) {
+        return match (&drifts[..], failed) {
             // All comparisons failed; the failures are printed separately.
-            (true, _) => String::new(),
-            (false, true) => format!("No differences for {path}."),
-            (false, false) => format!("No differences under {path}."),
+            ([], _) => String::new(),
+            (_, 1..) => summary(&drifts, failed),
+            _ if single => format!("No differences for {path}."),
+            _ => format!("No differences under {path}."),
         };
     }
-    let differing = actions.iter().filter_map(|action| {
+    let differing = plan.actions.iter().filter_map(|action| {
         let compared = action.compared.as_ref().filter(|compared| !compared.differences.is_empty())?;
         let format = formats.get(&action.path).copied().unwrap_or(PayloadType::Json);
         Some(section(action.path.as_str(), compared, format, style))
     });
     let mut sections: Vec<String> = differing.collect();
-    if drifts.len() > 1 {
-        sections.push(summary(&drifts));
+    if drifts.len() + failed > 1 {
+        sections.push(summary(&drifts, failed));
     }
     sections.join("\n")
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
+use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{
     self, Failure as Failed, FailureReason, Options, Plan, Selection, Session, Step, Stop,
@@ -126,13 +127,24 @@ pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Resul
     }
     print(&failures, messages);
     let message = format!("{} of {targeted} resources failed", failures.len());
-    Err(Failure::new(first.reason.category(), message))
+    Err(Failure::new(first.reason.category(), message).with_hint(|_| hint(first)))
+}
+
+/// Returns what to do about a secret that the store does not have.
+fn hint(failure: &Failed) -> Option<String> {
+    let is_missing = failure.reason == FailureReason::SecretUnreadable(Category::NotFound);
+    is_missing.then(|| {
+        "\"declarest secret list --missing\" prints the keys of all secrets that are not stored; store each with \
+         \"declarest secret set KEY\""
+            .to_owned()
+    })
 }
 
 /// Returns the cause of a failure, whose message has the path of the resource.
 fn cause(failure: &Failed) -> Cause {
     let path = Some(failure.path.to_string());
-    Cause { path, http_status: failure.http_status, ..Cause::new(failure.reason.category(), shown(failure)) }
+    let (http_status, hint) = (failure.http_status, hint(failure));
+    Cause { path, http_status, hint, ..Cause::new(failure.reason.category(), shown(failure)) }
 }
 
 /// The maximum number of paths of failures with the same reason.

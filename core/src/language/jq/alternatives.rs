@@ -8,6 +8,9 @@
 //! . as $input | E as $value | def body($bound): $bound as {$a, $b} | F;
 //! try ($value as P | body({$a})) catch ($input | $value as Q | body({$b}))
 //! ```
+//!
+//! In `reduce` and `foreach`, `F` is the update together with the extraction. In contrast to jq, a failed `F` does not
+//! change the state that the next alternative gets.
 
 use jaq_core::load::lex::{StrPart, Tok, Token};
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
@@ -18,8 +21,10 @@ const VALUE: &str = "$!value";
 const INPUT: &str = "$!input";
 const BOUND: &str = "$!bound";
 const BODY: &str = "!body";
+/// The current value of a fold.
+const ITEM: &str = "$!item";
 
-/// Joins the patterns of `as P ?// Q |` to one array pattern, in all nested tokens. An operator that is not complete
+/// Joins the patterns of `as P ?// Q |`, or with the arguments of a fold instead of `|`, to one array pattern, in all nested tokens. An operator that is not complete
 /// stays in the tokens, so the parser reports it.
 pub(super) fn joined<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
     let mut tokens = tokens.into_iter().map(nested).peekable();
@@ -38,8 +43,7 @@ pub(super) fn joined<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
             done.extend(operator);
             done.extend(tokens.next());
         }
-        let complete =
-            valid && done[first..].len() > 1 && tokens.peek().is_some_and(|token| is_symbol(token, "|"));
+        let complete = valid && done[first..].len() > 1 && tokens.peek().is_some_and(follows);
         if complete {
             let patterns =
                 done.drain(first..).filter(|token| !is_symbol(token, "?") && !is_symbol(token, "//"));
@@ -50,6 +54,11 @@ pub(super) fn joined<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
         }
     }
     done
+}
+
+/// Whether a token follows the patterns: `|`, or the arguments of `reduce` and `foreach`.
+fn follows(token: &Token<&str>) -> bool {
+    is_symbol(token, "|") || matches!(token, Token(text, Tok::Block(_)) if text.starts_with('('))
 }
 
 fn is_symbol(token: &Token<&str>, symbol: &str) -> bool {
@@ -104,11 +113,49 @@ pub(super) fn expanded<'s>(
     });
     let last = attempts.next().unwrap_or(Term::Id);
     let attempts = attempts.fold(last, |next, attempt| {
-        let next = Term::BinOp(Box::new(Term::Var(INPUT)), BinaryOp::Pipe(None), Box::new(next));
-        Term::TryCatch(Box::new(attempt), Some(Box::new(next)))
+        Term::TryCatch(Box::new(attempt), Some(Box::new(pipe(Term::Var(INPUT), next))))
     });
     let defined = Term::Def(vec![Def { name: BODY, args: vec![BOUND], body }], Box::new(attempts));
     bind(Term::Id, Pattern::Var(INPUT), bind(value, Pattern::Var(VALUE), defined))
+}
+
+/// Returns `NAME stream as ALTERNATIVES (arguments)` without the operator. An extraction moves into the update, whose
+/// output becomes the pair of the state and the extracted values.
+pub(super) fn folded<'s>(
+    name: &'s str,
+    stream: Term<&'s str>,
+    alternatives: &[Pattern<&'s str>],
+    arguments: Vec<Term<&'s str>>,
+) -> Term<&'s str> {
+    let bound = |body| expanded(Term::Var(ITEM), alternatives, body);
+    let mut arguments = arguments.into_iter();
+    let (initial, update) = (arguments.next().unwrap_or(Term::Id), arguments.next().unwrap_or(Term::Id));
+    let arguments = match arguments.next() {
+        None => vec![initial, bound(update)],
+        Some(extract) => {
+            let pair = Term::BinOp(Box::new(Term::Id), BinaryOp::Comma, Box::new(list(extract)));
+            let state = Term::Path(Box::new(Term::Id), Path(vec![index("0")]));
+            let extracted = Path(vec![index("1"), (Part::Range(None, None), Opt::Essential)]);
+            vec![
+                pipe(initial, list(Term::Id)),
+                pipe(state, bound(pipe(update, list(pair)))),
+                Term::Path(Box::new(Term::Id), extracted),
+            ]
+        }
+    };
+    Term::Fold(name, Box::new(stream), Pattern::Var(ITEM), arguments)
+}
+
+fn list(items: Term<&str>) -> Term<&str> {
+    Term::Arr(Some(Box::new(items)))
+}
+
+fn index(digits: &str) -> (Part<Term<&str>>, Opt) {
+    (Part::Index(Term::Num(digits)), Opt::Essential)
+}
+
+fn pipe<'s>(left: Term<&'s str>, right: Term<&'s str>) -> Term<&'s str> {
+    Term::BinOp(Box::new(left), BinaryOp::Pipe(None), Box::new(right))
 }
 
 /// Returns the value to bind `pattern` to. In jaq, an object has no members for numbers; in jq, this is an error.

@@ -306,6 +306,9 @@ impl Instrument {
         pattern: Pattern<&'s str>,
         arguments: Vec<Term<&'s str>>,
     ) -> Rewritten<Term<&'s str>> {
+        if let Some(patterns) = alternatives::of_pattern(&pattern) {
+            return self.term(alternatives::folded(name, stream, patterns, arguments), false);
+        }
         let stream = self.copied(stream)?;
         let pattern = self.pattern(pattern)?;
         let owned = name == "reduce";

@@ -152,6 +152,14 @@ fn updates(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
 #[case::break_out("[label $out | [1] as {$a} ?// [$a] | $a, break $out]", "[1]")]
 #[case::several("[(1, [2]) as [$a] ?// $a | $a]", "[1,2]")]
 #[case::alternative_operator("[.x? // 5]", "[5]")]
+#[case::reduce("reduce ([1], 2) as [$a] ?// $a (0; . + $a)", "3")]
+#[case::reduce_others_are_null("reduce ([[3]] | .[]) as [$a] ?// {$b} (0; [$a, $b])", "[3,null]")]
+#[case::reduce_all_fail(r#"try reduce ([1], [2]) as [$a] ?// [$b] (10; error("x")) catch ."#, r#""x""#)]
+#[case::foreach("[foreach ([1], 2) as [$a] ?// $a (0; . + $a)]", "[1,3]")]
+#[case::foreach_extracts("[foreach ([1], 2) as [$a] ?// $a (0; . + $a; [., $a])]", "[[1,1],[3,2]]")]
+#[case::foreach_extracts_several("[foreach [1] as [$a] ?// $a ((0, 5); . + $a; ., $a)]", "[1,1,6,1]")]
+#[case::foreach_without_updates("[foreach ([1], [2]) as [$a] ?// [$b] (10; empty; 1)]", "[]")]
+#[case::folds_nest("reduce ([1], 2) as [$a] ?// $a (0; reduce ($a, [$a]) as [$b] ?// $b (.; . + $b))", "6")]
 fn alternatives_of_patterns(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(evaluate(text, "null").unwrap(), json(expected));
 }
@@ -160,7 +168,8 @@ fn alternatives_of_patterns(#[case] text: &str, #[case] expected: &str) {
 #[case(". as [$a] ?// | $a")]
 #[case(". as [$a] ? $b | $a")]
 #[case(". as ?// $b | $b")]
-#[case("reduce . as [$a] ?// $a (0; 1)")]
+#[case("reduce . as [$a] ?// (0; 1)")]
+#[case(". as [$a] ?// $a (0; 1)")]
 fn an_incomplete_alternative_is_a_syntax_error(#[case] text: &str) {
     assert!(Program::compile(text, Origin::Metadata).is_err());
 }

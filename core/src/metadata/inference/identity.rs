@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use http::Method;
 
+use super::Example;
 use super::target::{Target, field_name};
+use crate::language::template::IdentityTemplate;
 use crate::metadata::openapi::{OpenApi, PathItem};
+use crate::payload::pointer::Pointer;
 
 /// Attributes that identify a resource if the path does not name one, in order.
 const WELL_KNOWN: [&str; 7] = ["clientId", "alias", "name", "id", "key", "uuid", "uid"];
@@ -18,6 +21,37 @@ const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method
 pub struct IdentityFields {
     pub id: String,
     pub alias: String,
+    /// How much of this the document shows.
+    pub basis: Basis,
+}
+
+/// What shows the attributes of an identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The schema of a resource in the document.
+    Schema,
+    /// The variable in the path of a resource in the document.
+    Variable,
+    /// Nothing but the name of the collection.
+    Name,
+}
+
+impl IdentityFields {
+    /// Returns the attributes for id and alias that declared resources show: the alias is the last segment of the path
+    /// of each of them. An attribute that they do not show is `None`.
+    pub fn shown_by(&self, examples: &[Example]) -> (Option<&str>, Option<&str>) {
+        let text = |name: &str, example: &Example| {
+            IdentityTemplate::of_pointer(Pointer::from_token(name)).evaluate(&example.payload).ok()
+        };
+        let names = |attribute: &&str| {
+            examples.iter().all(|example| text(attribute, example).as_ref() == Some(&example.name))
+        };
+        let alias = [self.alias.as_str()].into_iter().chain(WELL_KNOWN).find(names);
+        let by_variable = self.basis == Basis::Variable && alias == Some(&self.alias);
+        let id = if by_variable { &self.id } else { "id" };
+        let is_shown = examples.iter().all(|example| text(id, example).is_some());
+        (alias.filter(|_| is_shown).map(|_| id), alias)
+    }
 }
 
 /// Infers the attributes from the last variable of a resource's path and from the attributes of responses, otherwise
@@ -57,7 +91,12 @@ fn choose(
     let is_variable = by_variable == Some(alias.as_str());
     let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id";
     let id = if (!is_variable && attributes.contains("id")) || names_an_id { "id" } else { &alias };
-    IdentityFields { id: id.to_owned(), alias }
+    let basis = match by_variable {
+        _ if !attributes.is_empty() => Basis::Schema,
+        Some(_) => Basis::Variable,
+        None => Basis::Name,
+    };
+    IdentityFields { id: id.to_owned(), alias, basis }
 }
 
 /// Returns whether the name of the collection suggests that its resources have secrets.
@@ -84,6 +123,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::payload::PayloadType;
 
     #[rstest]
     #[case::no_attributes(Some("shop"), &[], Some("shops"), "shop", "shop")]
@@ -115,5 +155,31 @@ mod tests {
         let attributes = attributes.iter().map(|name| (*name).to_owned()).collect();
         let found = choose(variable, &attributes, last_literal);
         assert_eq!((found.id.as_str(), found.alias.as_str()), (id, alias));
+    }
+
+    #[rstest]
+    #[case::guessed(None, &[("rio", r#"{"shop": "rio"}"#)], None, Some("shop"))]
+    #[case::guessed_with_id(None, &[("rio", r#"{"shop": "rio", "id": 7}"#)], Some("id"), Some("shop"))]
+    #[case::well_known(None, &[("rio", r#"{"id": 7, "name": "rio"}"#)], Some("id"), Some("name"))]
+    #[case::not_in_all(None, &[("rio", r#"{"id": 7, "name": "rio"}"#), ("oslo", r#"{"name": "oslo"}"#)], None, Some("name"))]
+    #[case::number(None, &[("7", r#"{"id": 7}"#)], Some("id"), Some("id"))]
+    #[case::other_value(None, &[("rio", r#"{"name": "Rio"}"#)], None, None)]
+    #[case::other_in_one(None, &[("rio", r#"{"id": "rio"}"#), ("oslo", r#"{"id": 7}"#)], None, None)]
+    #[case::not_an_object(None, &[("rio", "[]")], None, None)]
+    #[case::variable(Some("code"), &[("rio", r#"{"code": "rio", "id": 7}"#)], Some("code"), Some("code"))]
+    #[case::wrong_variable(Some("shopId"), &[("rio", r#"{"id": "rio"}"#)], Some("id"), Some("id"))]
+    fn declared_resources_show_the_identity(
+        #[case] variable: Option<&str>,
+        #[case] examples: &[(&str, &str)],
+        #[case] id: Option<&str>,
+        #[case] alias: Option<&str>,
+    ) {
+        let example = |(name, payload): &(&str, &str)| Example {
+            name: (*name).to_owned(),
+            payload: crate::payload::decode(PayloadType::Json, payload.as_bytes()).unwrap(),
+        };
+        let examples: Vec<Example> = examples.iter().map(example).collect();
+        let fields = choose(variable, &BTreeSet::new(), Some("shops"));
+        assert_eq!(fields.shown_by(&examples), (id, alias));
     }
 }

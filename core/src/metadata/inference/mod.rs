@@ -36,12 +36,12 @@ use super::openapi::{ApiOperation, OpenApi, PathItem};
 use super::rules::default_path;
 use crate::error::{Categorized, Category};
 use crate::path::PathError;
-use crate::payload::PayloadType;
 use crate::payload::pointer::Pointer;
+use crate::payload::{PayloadType, Value};
 
 pub use hint::{children, is_collection};
 
-use identity::IdentityFields;
+use identity::{Basis, IdentityFields};
 use target::{Target, placeholder};
 
 /// Metadata cannot be inferred.
@@ -60,11 +60,45 @@ impl Categorized for InferenceError {
     }
 }
 
+/// A declared resource of the collection. It shows which attributes identify the resources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Example {
+    /// The last segment of its path.
+    pub name: String,
+    /// Its payload.
+    pub payload: Value,
+}
+
 /// Infers the metadata of a path or selector, without redundant parts: methods and paths that conventions and the
 /// document define for each request, a remote collection that equals the logical one, and default formats.
 pub fn infer(target: &str, document: Option<&OpenApi>) -> Result<Document, InferenceError> {
     let target = Target::parse(target, document)?;
     Ok(Inference::new(&target, document).document(false))
+}
+
+/// Like [`infer`], but declared resources define the attributes of the identity if the document does not describe the
+/// attributes of the resources. If neither does, `guesses` determines whether the name of the collection defines them.
+pub fn infer_with(
+    target: &str,
+    document: Option<&OpenApi>,
+    examples: &[Example],
+    guesses: bool,
+) -> Result<Document, InferenceError> {
+    let target = Target::parse(target, document)?;
+    let inference = Inference::new(&target, document);
+    let mut inferred = inference.document(false);
+    let (id, alias) = match inference.identity.basis {
+        Basis::Schema => return Ok(inferred),
+        Basis::Variable | Basis::Name if !examples.is_empty() => inference.identity.shown_by(examples),
+        Basis::Name if !guesses => (None, None),
+        Basis::Variable | Basis::Name => return Ok(inferred),
+    };
+    if let Some(mut resource) = inferred.resource.take() {
+        resource.id = resource.id.and(id.map(placeholder));
+        resource.alias = resource.alias.and(alias.map(placeholder));
+        inferred.resource = (resource != ResourceSection::default()).then_some(resource);
+    }
+    Ok(inferred)
 }
 
 /// Infers the complete metadata of a path or selector, including the parts that conventions define.

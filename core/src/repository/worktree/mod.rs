@@ -115,7 +115,17 @@ impl Worktree {
     /// Opens the repository with the user's Git configuration, so that ignored files and line endings are the same as
     /// for `git`.
     fn repository(&self) -> Result<Repository, RepositoryError> {
-        let repository = Repository::open(&self.directory).map_err(self.git("open"))?;
+        let repository = Repository::open(&self.directory).map_err(|error| {
+            // If parts of it are missing, libgit2 reports that there is no repository.
+            if error.code() == ErrorCode::NotFound && self.directory.join(".git").exists() {
+                let reason = "its .git is incomplete; restore it, or move the directory away to start again";
+                return RepositoryError::Git {
+                    action: format!("open {}", self.shown()),
+                    reason: reason.to_owned(),
+                };
+            }
+            self.git("open")(error)
+        })?;
         if repository.is_bare() {
             return Err(RepositoryError::Bare { directory: self.shown() });
         }

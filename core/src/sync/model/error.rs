@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::error::{Categorized, Category, with_causes};
+use crate::error::{Categorized, Category, clause, with_causes};
 use crate::language::reference::{Reference, ReferenceError};
 use crate::memory::Shortage;
 use crate::metadata::MetadataError;
@@ -93,12 +93,13 @@ pub enum SyncError {
     Secret(#[from] ResolveError),
     /// The server refuses an update of attributes that cannot be changed.
     #[error(
-        "{0}; if a resource must be deleted and created again to change this, state the attribute in resource.replaceOn"
+        "{}; if a resource must be deleted and created again to change this, state the attribute in resource.replaceOn",
+        clause(.0)
     )]
     Fixed(ServerError),
     /// The answer to a create was lost, so its effect is unknown. It is not sent again: a later run searches for the
     /// resource.
-    #[error("{0}: creation outcome unknown: {1}; {2}")]
+    #[error("{0}: creation outcome unknown: {cause}; {2}", cause = clause(.1))]
     Unsure(LogicalPath, Box<ServerError>, String),
     /// An earlier create of the resource timed out. The server may still execute it within this number of seconds.
     #[error("{0}: creation outcome unknown: an earlier create timed out; it is looked for again in {1} s")]

@@ -42,10 +42,17 @@ pub struct Summary {
     pub unchanged: usize,
 }
 
+impl Summary {
+    /// Whether the plan has no resource at all.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { create, update, delete, unchanged } = self;
-        write!(f, "Plan: {create} to create, {update} to update, {delete} to delete, {unchanged} unchanged.")
+        write!(f, "{create} to create, {update} to update, {delete} to delete, {unchanged} unchanged")
     }
 }
 
