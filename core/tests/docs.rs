@@ -29,9 +29,12 @@
 //! | `bundle` | name and version of the tree as a bundle |
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails where it cannot go on")]
 
+#[path = "support/document_keys.rs"]
+mod document_keys;
 #[path = "support/session.rs"]
 mod session;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -328,19 +331,25 @@ impl Reader {
 /// Writes the files of a `tree` block to a directory.
 fn directory(text: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
-    let mut files: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (file, content) in files(text) {
+        let file = root.path().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+    }
+    root
+}
+
+/// Returns the files of a `tree` block: name and content.
+fn files(text: &str) -> Vec<(String, String)> {
+    let mut files: Vec<(String, Vec<&str>)> = Vec::new();
     for line in text.lines() {
         match line.strip_prefix("==> ").and_then(|line| line.strip_suffix(" <==")) {
-            Some(file) => files.push((file, Vec::new())),
+            Some(file) => files.push((file.to_owned(), Vec::new())),
             None => files.last_mut().unwrap().1.push(line),
         }
     }
-    for (file, lines) in files {
-        let file = root.path().join(file);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, format!("{}\n", lines.join("\n").trim_end())).unwrap();
-    }
-    root
+    let content = |lines: Vec<&str>| format!("{}\n", lines.join("\n").trim_end());
+    files.into_iter().map(|(file, lines)| (file, content(lines))).collect()
 }
 
 fn json(text: &str) -> Value {
@@ -410,6 +419,30 @@ fn examples_are_true(
     }
     assert!(wrong.is_empty(), "docs/{name}\n{wrong}");
     assert!(checked > 0, "docs/{name} has no example");
+}
+
+/// Each key of metadata is in an example, whose results [`examples_are_true`] checks.
+#[test]
+fn every_key_of_metadata_has_an_example() {
+    let mut used = BTreeSet::new();
+    for name in ["metadata.md", "repository-layout.md"] {
+        let text = fs::read_to_string(page(name)).unwrap();
+        let trees = blocks(&text).into_iter().filter(|block| block.kind == "tree");
+        for (file, content) in trees.flat_map(|tree| files(&tree.text)) {
+            // The example of a syntax error is valid YAML.
+            if file.ends_with("metadata.yaml") {
+                let document = decode(PayloadType::Yaml, content.as_bytes()).unwrap();
+                let document = encode(PayloadType::Json, &document).unwrap();
+                used.extend(document_keys::used(&serde_json::from_slice(&document).unwrap()));
+            }
+        }
+    }
+    let allowed = document_keys::allowed();
+    let missing: Vec<_> = allowed.difference(&used).collect();
+    assert!(
+        missing.is_empty(),
+        "docs/metadata.md and docs/repository-layout.md have no example of {missing:?}"
+    );
 }
 
 /// A page that is not in the summary is not part of the book.

@@ -12,6 +12,7 @@ mod rest_server;
 
 mod backpressure;
 mod bulk;
+mod completion;
 mod first_sync;
 mod lost_answers;
 mod old_tokens;

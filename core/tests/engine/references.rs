@@ -1,10 +1,18 @@
 //! Templates that need values of other resources: how often these are read, and how current they are.
 
-use declarest_core::sync::{Outcome, Reading};
+use std::sync::Arc;
+
+use declarest_core::metadata::Metadata;
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{PayloadType, decode};
+use declarest_core::sync::{self, Candidate, Options, Outcome, Reading, Selection, Session, Stop};
+use rstest::rstest;
 use serde_json::json;
 
+use crate::commit::Commit;
 use crate::rest_server::Config;
 use crate::scene::Scene;
+use crate::world::World;
 
 /// Members of a group, whose addresses contain the number of the group.
 fn members() -> Scene {
@@ -41,4 +49,47 @@ async fn a_resource_is_read_once_for_all_that_refer_to_it() {
     let report = scene.run(Reading::Each).await;
     assert_eq!((report.stats.created, report.stats.unchanged), (1, 2), "{report:?}");
     assert_eq!(scene.server().counts().of("GET", "/groups/staff"), 1, "{:?}", scene.asked());
+}
+
+/// The addresses of all candidates contain the number of a group whose id is on the server only. Each revision has its
+/// own rules, and thus its own reads.
+#[rstest]
+#[case::the_group_exists(true, 3)]
+#[case::the_group_was_deleted(false, 0)]
+#[tokio::test]
+async fn candidates_of_several_revisions_read_nothing_twice(#[case] exists: bool, #[case] pruned: usize) {
+    let collections = vec!["/groups".to_owned(), "/members/1".to_owned()];
+    let members = r#"resource: {remoteCollectionPath: '/members/{{ref "/groups/staff" "/number"}}'}"#;
+    let files = [
+        ("members/_/metadata.yaml", members),
+        ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+    ];
+    let world = World::new(Config { collections, ..Config::default() }, &files);
+    if exists {
+        world.server.put_by_hand("/groups/g1", json!({"id": "g1", "name": "staff", "number": 1}));
+        for name in ["ana", "bob"] {
+            world.server.put_by_hand(&format!("/members/1/{name}"), json!({"id": name}));
+        }
+    }
+    let revision = |number| Commit::numbered(world.session().tree, number, Arc::default());
+    let candidate = |(path, payload, declared_in): (&str, &str, u32)| Candidate {
+        path: LogicalPath::parse(path).unwrap(),
+        payload: decode(PayloadType::Json, payload.as_bytes()).unwrap(),
+        declared_in: Some(revision(declared_in)),
+    };
+    let candidates = [
+        ("/groups/staff", r#"{"name":"staff"}"#, 2),
+        ("/members/ana", r#"{"id":"ana"}"#, 1),
+        ("/members/bob", r#"{"id":"bob"}"#, 2),
+    ];
+    let tree = revision(3);
+    let session = Session { metadata: Arc::new(Metadata::new(Arc::clone(&tree))), tree, ..world.session() };
+    let prune = candidates.into_iter().map(candidate).collect();
+    let selection = Selection { prune, whole_scope: true, ..Selection::default() };
+    let options = Options { allow_empty: true, ..Options::default() };
+    let report = sync::run(&session, selection, &options, &Stop::default()).await;
+    assert_eq!((report.stats.pruned, report.outcome), (pruned, Outcome::Succeeded), "{report:?}");
+    let counts = world.server.counts();
+    let twice: Vec<_> = counts.iter().filter(|(_, _, count)| *count > 1).collect();
+    assert!(twice.is_empty(), "{twice:?} in {:?}", world.server.log());
 }

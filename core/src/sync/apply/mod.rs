@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use http::Method;
-use tokio::sync::{RwLock, Semaphore};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore, SemaphorePermit};
 
 use super::plan::Plan;
 use super::plan::survey::Surveyor;
@@ -23,8 +23,8 @@ use super::tasks::blocking;
 use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
-    Action, Done, Failure, Intent, Options, PRUNE, Report, Selection, Session, Step, Stop, SyncError, Tally,
-    hide,
+    Action, Call, Done, Failure, Intent, Options, PRUNE, Report, Selection, Session, Step, Stop, SyncError,
+    Tally, hide,
 };
 use order::{Order, execute};
 use write::Writer;
@@ -41,7 +41,7 @@ pub struct Execution {
     report: Report,
     /// Creates that failed.
     missing: BTreeSet<LogicalPath>,
-    /// Created resources without their deferred attributes.
+    /// Created resources without their deferred attributes, and those that the server failed to show.
     deferred: BTreeSet<LogicalPath>,
     /// Deleted resources that are created again.
     replaced: BTreeSet<LogicalPath>,
@@ -62,8 +62,8 @@ impl Execution {
         Self { sender, tally, report, missing, deferred, replaced, options, former }
     }
 
-    /// Tries the resources again that the server rejected before the run wrote others, which they may need, sets deferred
-    /// attributes, and creates resources that were deleted to replace them. Ends after a pass that writes nothing.
+    /// Tries the resources again that the server rejected before the run wrote others, which they may need, completes
+    /// created resources, and creates resources that were deleted to replace them. Ends after a pass that writes nothing.
     pub async fn repeat(&mut self) {
         let mut written = 0;
         for _ in 0..PASSES {
@@ -98,7 +98,7 @@ impl Execution {
     }
 
     /// Removes and returns the resources to try again, with their failures: after progress, those that may lack another
-    /// one, and always those with deferred attributes and those that are replaced.
+    /// one, and always created ones that are incomplete and those that are replaced.
     fn take_again(&mut self, progress: bool) -> BTreeMap<LogicalPath, Option<Failure>> {
         let replaced = std::mem::take(&mut self.replaced).into_iter();
         let mut again: BTreeMap<_, _> =
@@ -249,6 +249,13 @@ fn moved_to<'m>(path: &LogicalPath, missing: &'m BTreeSet<LogicalPath>) -> Optio
     missing.iter().find(is_moved)
 }
 
+/// The permission to send one request.
+struct Turn<'a> {
+    _shared: Option<OwnedRwLockReadGuard<()>>,
+    _alone: Option<OwnedRwLockWriteGuard<()>>,
+    _slot: Option<SemaphorePermit<'a>>,
+}
+
 /// The state that the tasks of one run share.
 struct Sender {
     writer: Writer,
@@ -286,21 +293,38 @@ impl Sender {
     async fn prepare_and_write(&self, action: &Action) -> Result<Done, SyncError> {
         let prepared = self.writer.prepare(action).await?;
         let Some(call) = prepared.as_deref().or(action.call()) else { return Ok(Done::NOTHING) };
-        let address = self.address(&call.request.path);
-        // Several POST requests to an address may run at once, but not together with another write.
-        let (_shared, _alone) = if call.request.method == Method::POST {
-            (Some(address.read().await), None)
-        } else {
-            (None, Some(address.write().await))
+        let written = {
+            let _turn = self.turn(action, call).await?;
+            self.writer.write(action, call).await
         };
-        // The semaphore is never closed.
-        let _slot = self.slots.acquire().await.ok();
-        self.stop.check(&action.path)?;
-        let written = self.writer.write(action, call).await;
+        let written = match written {
+            Ok((done, None)) => Ok(done),
+            // Its address may be that of other resources, and requests to one address are sent one after the other.
+            Ok((done, Some(update))) => {
+                let _turn = self.turn(action, &update).await?;
+                self.writer.complete(action, call, &update).await.map(|()| done)
+            }
+            Err(error) => Err(error),
+        };
         if written.is_err() {
             self.stop.failed();
         }
         written
+    }
+
+    /// Waits until the request may be sent. The result is held until it was answered.
+    async fn turn(&self, action: &Action, call: &Call) -> Result<Turn<'_>, SyncError> {
+        let address = self.address(&call.request.path);
+        // Several POST requests to an address may run at once, but not together with another write.
+        let (shared, alone) = if call.request.method == Method::POST {
+            (Some(address.read_owned().await), None)
+        } else {
+            (None, Some(address.write_owned().await))
+        };
+        // The semaphore is never closed.
+        let slot = self.slots.acquire().await.ok();
+        self.stop.check(&action.path)?;
+        Ok(Turn { _shared: shared, _alone: alone, _slot: slot })
     }
 
     fn address(&self, path: &str) -> Arc<RwLock<()>> {

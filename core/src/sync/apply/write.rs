@@ -1,12 +1,13 @@
 //! Sends one action of a plan, and handles answers that a plan cannot foresee.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::header::HeaderValue;
 
 use super::given::GivenIds;
+use crate::error::{Categorized as _, Category};
 use crate::metadata::OperationName;
 use crate::path::LogicalPath;
 use crate::repository::RepositoryError;
@@ -77,19 +78,43 @@ impl Writer {
     }
 
     /// Sends `call` for `action`. Returns the executed step, and whether it had no effect if the last run did the same.
-    pub async fn write(&self, action: &Action, call: &Call) -> Result<Done, SyncError> {
+    /// Also returns the update that completes a created resource. Its address may be another one.
+    pub async fn write(&self, action: &Action, call: &Call) -> Result<(Done, Option<Box<Call>>), SyncError> {
         self.referred.forget(&action.path);
-        let sent = Attempt { writer: self, action, call }.send().await;
+        let attempt = Attempt { writer: self, action, call, rest: OnceLock::new() };
+        let sent = attempt.send().await;
         // Another resource may have read it before the write was done. A create leaves the content that it has read.
         if action.step != Step::Create {
             self.referred.forget(&action.path);
         }
         let step = sent?;
+        let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
+        let (unread, update) = match attempt.rest.into_inner() {
+            None => (false, None),
+            Some(Rest::Unread) => (true, None),
+            Some(Rest::Update(update)) => (false, Some(update)),
+        };
+        if update.is_none() {
+            self.note_written(action, call).await?;
+        }
+        let deferred = step == Step::Create && (call.deferred || unread);
+        Ok((Done { step, without_effect, deferred }, update))
+    }
+
+    /// Sends the update that completes the resource that `create` has created.
+    pub async fn complete(&self, action: &Action, create: &Call, update: &Call) -> Result<(), SyncError> {
+        let updated = self.session.client.send(&update.request).await;
+        self.referred.forget(&action.path);
+        updated?;
+        self.note_written(action, create).await
+    }
+
+    /// Records the write-only attributes that `call` has set.
+    async fn note_written(&self, action: &Action, call: &Call) -> Result<(), SyncError> {
         if let Some(written) = self.session.written.as_ref().filter(|_| call.has_write_only) {
             written.note(&self.desired(&action.path).await?);
         }
-        let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
-        Ok(Done { step, without_effect, deferred: call.deferred && step == Step::Create })
+        Ok(())
     }
 
     /// Whether the resource differs after the write in the same way as before; `None` if the last run did not write it.
@@ -131,6 +156,16 @@ struct Attempt<'a> {
     writer: &'a Writer,
     action: &'a Action,
     call: &'a Call,
+    /// The rest of the work on a created resource.
+    rest: OnceLock<Rest>,
+}
+
+/// The rest of the work on a created resource.
+enum Rest {
+    /// The server failed to show the resource. A further pass reads it.
+    Unread,
+    /// The server ignored parts of the create.
+    Update(Box<Call>),
 }
 
 impl Attempt<'_> {
@@ -194,8 +229,8 @@ impl Attempt<'_> {
         SyncError::Unsure(self.path(), Box::new(lost), why)
     }
 
-    /// Completes a created resource: a server may ignore parts of a create. If its answer does not show all of the
-    /// payload, the resource is read, and updated once if it differs.
+    /// Looks whether a created resource is complete: a server may ignore parts of a create. If its answer does not show
+    /// all of the payload, the resource is read, and updated once if it differs.
     async fn complete(&self, response: &Response, id: Option<String>) -> Result<(), SyncError> {
         let desired = self.desired().await?;
         // No server shows a resource that is a secret as a whole.
@@ -221,17 +256,24 @@ impl Attempt<'_> {
             Ok(observed) => Ok(observed),
             Err(_) => remote.read(&at).await,
         };
-        // The create itself succeeded. If the resource cannot be read, the next run reads it.
-        let Ok(observed) = read else { return Ok(()) };
+        let observed = match read {
+            Ok(observed) => observed,
+            Err(error) if error.category() == Category::Transport => {
+                // It exists, so the further pass must not create it even if the server does not show it yet.
+                self.expect();
+                let _ = self.rest.set(Rest::Unread);
+                return Ok(());
+            }
+            // The create itself succeeded, and some servers do not show all resources.
+            Err(_) => return Ok(()),
+        };
         if observed.payload.is_none() {
             return Err(SyncError::UnderWay(self.path(), self.expect().as_secs()));
         }
         let found = observed.clone();
         match self.correction(desired, observed).await? {
             Some(update) => {
-                let updated = self.exchange(&update).await;
-                self.writer.referred.forget(&self.action.path);
-                updated?;
+                let _ = self.rest.set(Rest::Update(update));
             }
             None => self.writer.referred.remember(&self.action.path, &found),
         }

@@ -5,6 +5,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http::Method;
+use http::header::{HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -223,22 +226,40 @@ impl Transcript {
 /// Answers that a run does not request again. Each is used once.
 #[derive(Debug, Default)]
 pub struct Answers {
-    at_hand: Mutex<HashMap<Key, Response>>,
+    at_hand: Mutex<HashMap<ReadKey, Response>>,
     /// The total size of the kept bodies.
     bytes: usize,
 }
 
 /// The parts of a request that distinguish reads of one server.
-type Key = (String, bool, Vec<(String, String)>, Option<String>, Option<Box<Url>>);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ReadKey {
+    method: Method,
+    path: String,
+    encoded: bool,
+    query: Vec<(String, String)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    accept: Option<String>,
+    body: Option<Bytes>,
+    link: Option<Box<Url>>,
+    /// The statuses that are answers, not failures.
+    answers: Arc<[u16]>,
+}
 
-fn key(request: &Request) -> Key {
-    (
-        request.path.clone(),
-        request.encoded,
-        request.query.clone(),
-        request.accept.clone(),
-        request.link.clone(),
-    )
+impl ReadKey {
+    pub fn of(request: &Request) -> Self {
+        Self {
+            method: request.method.clone(),
+            path: request.path.clone(),
+            encoded: request.encoded,
+            query: request.query.clone(),
+            headers: request.headers.clone(),
+            accept: request.accept.clone(),
+            body: request.body.as_ref().map(|body| body.bytes.clone()),
+            link: request.link.clone(),
+            answers: Arc::clone(&request.answers),
+        }
+    }
 }
 
 impl Answers {
@@ -247,12 +268,12 @@ impl Answers {
         let at_hand = self.at_hand.get_mut().unwrap_or_else(PoisonError::into_inner);
         if at_hand.len() < MAX_AT_HAND && bytes <= MAX_BYTES_AT_HAND {
             self.bytes = bytes;
-            at_hand.insert(key(request), response);
+            at_hand.insert(ReadKey::of(request), response);
         }
     }
 
     pub(crate) fn take(&self, request: &Request) -> Option<Response> {
         let mut at_hand = self.at_hand.lock().unwrap_or_else(PoisonError::into_inner);
-        if at_hand.is_empty() { None } else { at_hand.remove(&key(request)) }
+        if at_hand.is_empty() { None } else { at_hand.remove(&ReadKey::of(request)) }
     }
 }

@@ -46,7 +46,8 @@ pub(crate) struct Done {
     pub step: Step,
     /// Whether the resource differs in the same way as before the write; `None` if it was not read again.
     pub without_effect: Option<bool>,
-    /// Whether the create left out attributes that an update sets later.
+    /// Whether a further pass completes the created resource: the create left out attributes, or the server failed to
+    /// show the result.
     pub deferred: bool,
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
+use super::asked::Asked;
 use super::once::{Once, cell};
 use crate::metadata::Rules;
 use crate::path::LogicalPath;
@@ -79,6 +80,8 @@ pub(crate) struct References {
     /// The resources of the run, which are not read twice.
     seen: Mutex<HashMap<LogicalPath, watch::Receiver<Option<Seen>>>>,
     room: Room,
+    /// The answers of the reads since the last write.
+    pub(super) asked: Arc<Asked>,
 }
 
 /// A resource that the run is about to look at. If it is dropped without an observation, the resource is read again for
@@ -125,6 +128,7 @@ impl References {
 
     /// Forgets the resource at `path`, which the run writes, the resources below it, and the collections that show it.
     pub fn forget(&self, path: &LogicalPath) {
+        self.asked.forget();
         self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|known, _| !known.overlaps(path));
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|seen, _| !seen.overlaps(path));
     }

@@ -4,6 +4,7 @@
 //! ```text
 //! desired          desired resources, with defaults and secrets
 //! lookup           a declared resource by its names on the server
+//! asked            answers that the reads of a run share
 //! once, contents   values that tasks share; contents that were read, for references
 //! server           one request and its decoded answer
 //! references       the contents of other resources, for references and jq
@@ -14,6 +15,7 @@
 //! recheck          repeats the requests of a settled run
 //! ```
 
+mod asked;
 mod bulk;
 mod contents;
 mod desired;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use super::asked::Asked;
 use super::contents::References;
 use super::once::Once;
 use crate::memory::{self, LIGHT, Pool, Share, Shortage};
@@ -44,6 +45,10 @@ pub struct Remote {
     pub(super) former: Arc<Former>,
     /// The values of resources that others refer to.
     pub(super) references: Arc<References>,
+    /// The answers that all reads of the run share; `None` if these reads follow a write.
+    pub(super) asked: Option<Arc<Asked>>,
+    /// Whether answers are kept until the next write, because other reads of the run will probably ask the same.
+    pub(super) keeps: bool,
     /// The server with the rules of the run, if this one has the rules of an earlier revision.
     pub(super) current: Option<Arc<Self>>,
 }
@@ -110,7 +115,7 @@ impl Remote {
     pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
         let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
         let (lists, places, declared, absent, parents, references) = Default::default();
-        let (current, outer) = (None, Vec::new());
+        let (current, outer, asked, keeps) = (None, Vec::new(), None, false);
         Self {
             session,
             transcript,
@@ -123,28 +128,33 @@ impl Remote {
             parents,
             former,
             references,
+            asked,
+            keeps,
             current,
         }
     }
 
     /// Returns the server for a run over `selection`, which shares the values of references with others.
     pub(crate) fn running(self, selection: &Selection, references: Arc<References>) -> Self {
-        Self { parents: Arc::new(Parents::of(selection)), references, ..self }
+        let (parents, asked) = (Arc::new(Parents::of(selection)), Some(Arc::clone(&references.asked)));
+        Self { parents, asked, references, ..self }
     }
 
     /// Returns the same server with the rules of another revision, in `session`.
     pub(crate) fn at_revision(self: &Arc<Self>, session: &Session) -> Arc<Self> {
         let other = Self::following(session, Transcript::new(false), Former::default());
-        Arc::new(Self { parents: Arc::clone(&self.parents), current: Some(Arc::clone(self)), ..other })
+        let (parents, asked, current) =
+            (Arc::clone(&self.parents), self.asked.clone(), Some(Arc::clone(self)));
+        Arc::new(Self { parents, asked, keeps: true, current, ..other })
     }
 
     /// Returns the server for reads that the list of `collection` waits for. These reads share no cells with the reads
-    /// of the run, so they cannot wait for that list. They use lists that the run has read.
+    /// of the run, so they cannot wait for that list. They use lists and answers that the run has read.
     pub(super) fn nested(&self, collection: &LogicalPath) -> Self {
         let within = self.within.iter().cloned().chain([collection.clone()]).collect();
         let outer = [&self.lists].into_iter().chain(&self.outer).map(Arc::clone).collect();
         let other = Self::following(&self.session, Arc::clone(&self.transcript), Former::default());
-        Self { outer, within, ..other }
+        Self { outer, within, asked: self.asked.clone(), keeps: true, ..other }
     }
 
     /// Records the path in the repository of a path with the ids of parents.
@@ -161,7 +171,10 @@ impl Remote {
     pub(super) async fn ask(&self, request: &Request) -> Result<Response, ServerError> {
         let answer = match self.session.answers.take(request) {
             Some(response) => Ok(response),
-            None => self.session.client.send(request).await,
+            None => match &self.asked {
+                Some(asked) => asked.answer(request, self.keeps, &self.session.client).await,
+                None => self.session.client.send(request).await,
+            },
         };
         self.transcript.note(request, &answer);
         answer
