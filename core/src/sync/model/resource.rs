@@ -9,7 +9,7 @@ use http::header::{HeaderValue, IF_MATCH};
 
 use super::SyncError;
 use crate::language::jq::ResourceReader;
-use crate::language::reference::Reference;
+use crate::language::reference::{Reference, may_hold_any};
 use crate::language::referred::{KnownValues, Recorder, ReferenceValues};
 use crate::memory::Share;
 use crate::metadata::document::Resolved;
@@ -35,6 +35,8 @@ pub struct Resource {
     pub decoded_name: Option<Arc<str>>,
     /// The desired payload, or members taken from the path if only the path is known.
     pub payload: Arc<Value>,
+    /// Whether the payload, as it is declared, may refer to other resources.
+    pub holds_references: bool,
     /// The format of the file, if it is known.
     pub descriptor: Option<Descriptor>,
     /// The places in the payload where secrets replaced placeholders.
@@ -124,6 +126,7 @@ impl Resource {
             name if name == path.name() => None,
             name => Some(Arc::from(name)),
         };
+        let holds_references = may_hold_any(&payload);
         let (payload, secrets) = (Arc::new(payload), Arc::default());
         let (declared, descriptor, seeded, held, reading) = (None, None, false, Share::default(), None);
         Ok(Self {
@@ -133,6 +136,7 @@ impl Resource {
             identity,
             decoded_name,
             payload,
+            holds_references,
             descriptor,
             secrets,
             seeded,

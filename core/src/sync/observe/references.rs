@@ -25,7 +25,7 @@ const MAX_NESTING: usize = 8;
 
 /// Whether other resources are read for `resource`, so that the run looks at it after them.
 pub(crate) fn refers(resource: &Resource) -> bool {
-    resource.rules.reads_others() || resource.rules.refers() || may_hold_any(&resource.payload)
+    resource.holds_references || resource.rules.reads_others() || resource.rules.refers()
 }
 
 impl Remote {

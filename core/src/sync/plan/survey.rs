@@ -216,7 +216,9 @@ impl Surveyor {
                     let (surveyor, item) = (Arc::clone(&shared), self.named_once(item));
                     let expected = self.expected(&item);
                     let span = span.get_or_insert_with(spans::plan).clone();
-                    running.spawn(async move { surveyor.look(item, expected).await }.instrument(span));
+                    let looked = async move { surveyor.look(item, expected).await };
+                    // Boxed, because the runtime moves a future several times, and this one is large.
+                    running.spawn(Box::pin(looked).instrument(span));
                 }
                 Some(looked) = tasks::next(&mut running) => self.add(looked, plan),
                 // The next item may wait for memory that the actions of this part hold.
