@@ -68,11 +68,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the plan sorted by path, and without deletions if they exceed the limit.
+    /// Returns the plan with everything sorted by path, and without deletions if they exceed the limit.
     pub(super) fn finished(mut self, options: &Options) -> Self {
         self.actions.sort_by(|a, b| a.path.cmp(&b.path));
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
         self.spare_below_occupied();
+        self.failures.sort_by(|a, b| a.path.cmp(&b.path));
         let is_doomed = |action: &&Action| {
             action.step == Step::Delete && matches!(action.reason, Reason::Undeclared | Reason::Replaced)
         };
