@@ -205,5 +205,5 @@ fn resources_whose_transforms_need_each_other_are_an_error() {
     place.server.put("/users/ana", json!({"id": "ana", "name": "ana"}));
     let run = place.run(&["resource", "get", "/users/ana"]);
     assert_ne!(run.code, 0, "{run}");
-    assert!(run.stderr.contains("/users/ana needs itself through resource()"), "{run}");
+    assert!(run.stderr.contains("/users/ana: its transforms read it again through resource()"), "{run}");
 }

@@ -177,7 +177,9 @@ pub enum RepositoryError {
         text: String,
     },
     /// A commit is not in the mirror, or not completely: it was never fetched, or was lost to a force-push.
-    #[error("revision {revision} is not in the mirror of the repository")]
+    #[error(
+        "revision {revision} is not in the mirror of the repository: it was not fetched, or a force-push removed it"
+    )]
     RevisionMissing {
         /// The commit id.
         revision: String,

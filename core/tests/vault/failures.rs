@@ -118,7 +118,10 @@ async fn values_of_others_that_are_not_text_are_reported() {
     let (number, other) = (key("number"), key("other"));
     assert_eq!(store.get(&number).await.unwrap_err().category(), Category::Internal);
     let error = store.get(&other).await.unwrap_err();
-    assert_eq!(error.to_string(), "secret other has no field \"value\" in Vault at one/other");
+    assert_eq!(
+        error.to_string(),
+        "secret other has no field \"value\" in Vault at one/other; store the secret in this field"
+    );
     assert_eq!(error.category(), Category::NotFound);
 }
 

@@ -124,7 +124,7 @@ pub enum VaultError {
         path: String,
     },
     /// The secret exists, but has no field `value`.
-    #[error("secret {key} has no field \"value\" in Vault at {path}")]
+    #[error("secret {key} has no field \"value\" in Vault at {path}; store the secret in this field")]
     NoValue {
         /// The key.
         key: SecretKey,

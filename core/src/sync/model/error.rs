@@ -38,7 +38,9 @@ pub enum SyncError {
     )]
     AmbiguousName(LogicalPath, Vec<LogicalPath>),
     /// The transforms of lists need each other, or are nested too deep.
-    #[error("the list of {0} needs itself through resource(), or lists nest too deep")]
+    #[error(
+        "the list of {0} is read again by its own transforms through resource(), or too many lists are nested; remove the cycle"
+    )]
     ListCycle(LogicalPath),
     /// The answers of the server do not show whether it has the resource. Nothing is written.
     #[error("cannot determine whether {0} exists: {1}")]
@@ -65,7 +67,9 @@ pub enum SyncError {
     #[error("list of {0}: page {1}: {2}")]
     Page(LogicalPath, usize, #[source] Box<SyncError>),
     /// The transforms of this resource need it themselves, or resources nest too deep.
-    #[error("{0} needs itself through resource(), or resources nest too deep")]
+    #[error(
+        "{0}: its transforms read it again through resource(), or more than 8 such reads are nested; remove the cycle"
+    )]
     ReadCycle(LogicalPath),
     /// A text in the payload begins like a reference and is malformed.
     #[error("{0}: {1}")]
