@@ -73,9 +73,9 @@ fn names_that_cannot_be_used(#[case] entry: &str, #[case] reason: &str, #[case] 
 
 #[test]
 fn changes_of_the_catalogue_keep_it_and_an_update_repairs_it() {
-    let home = home("{name: broken, username: canary, pasword: canary}");
+    let home = home("{name: broken, username: canary, pass: canary}");
     assert_eq!(home.run(&["context", "use", "good"]).code, 0);
-    assert!(home.catalogue().contains("pasword: canary"), "{}", home.catalogue());
+    assert!(home.catalogue().contains("pass: canary"), "{}", home.catalogue());
     assert_eq!(get(&home, "bad").code, 2);
     let valid = "credentials: [{name: broken, username: u, password: p}]\ncontexts: [{name: bad, managedServer: {http: \
                  {url: 'http://127.0.0.1:1', auth: {basic: {credentialsRef: {name: broken}}}}}, repository: {filesystem: \
