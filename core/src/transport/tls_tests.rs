@@ -50,8 +50,8 @@ fn trusted_authorities_are_read_from_files() {
     let tls = TlsConfig::from_files(&files).unwrap();
     assert!(tls.trusts_all() && tls.is_set());
     let tls = TlsConfig::from_files(&TlsFiles { insecure_skip_verify: false, ..files }).unwrap();
-    let Trust::Authorities(authorities) = &tls.trust else { panic!("{tls:?}") };
-    assert_eq!(authorities.len(), 2);
+    let Trust::Authorities { certificates, .. } = &tls.trust else { panic!("{tls:?}") };
+    assert_eq!(certificates.len(), 2);
     assert!(tls.is_set() && !tls.trusts_all());
     let tls = TlsConfig::from_files(&TlsFiles::default()).unwrap();
     assert!(!tls.is_set());

@@ -61,7 +61,7 @@ impl Visitor<'_> {
         for (key, below) in schema["properties"].as_object().into_iter().flatten() {
             let value = document.map(|document| document.get(key));
             if value != Some(None) {
-                let place = [at, &[key.clone()]].concat();
+                let place = [at, std::slice::from_ref(key)].concat();
                 self.visit(below, value.flatten(), &place);
                 self.found.insert(place);
             }

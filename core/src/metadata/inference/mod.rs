@@ -88,10 +88,9 @@ pub fn infer_with(
     let inference = Inference::new(&target, document);
     let mut inferred = inference.document(false);
     let (id, alias) = match inference.identity.basis {
-        Basis::Schema => return Ok(inferred),
         Basis::Variable | Basis::Name if !examples.is_empty() => inference.identity.shown_by(examples),
         Basis::Name if !guesses => (None, None),
-        Basis::Variable | Basis::Name => return Ok(inferred),
+        Basis::Schema | Basis::Variable | Basis::Name => return Ok(inferred),
     };
     if let Some(mut resource) = inferred.resource.take() {
         resource.id = resource.id.and(id.map(placeholder));

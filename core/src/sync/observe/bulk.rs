@@ -182,7 +182,7 @@ impl Bulk {
         };
         // Checked for each member: a later one may have refuted the first one.
         let is_proven = || knowledge.shows_whole(collection, &wanted.rules) == Some(true);
-        let read = self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven).await?;
+        let read = Box::pin(self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven)).await?;
         if read.is_none() {
             self.remote.transcript.note_equal(&wanted.path, entry);
         }

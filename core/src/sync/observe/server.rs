@@ -137,7 +137,7 @@ impl Remote {
     /// Returns the server for a run over `selection`, which shares the values of references with others.
     pub(crate) fn running(self, selection: &Selection, references: Arc<References>) -> Self {
         let (parents, asked) = (Arc::new(Parents::of(selection)), Some(Arc::clone(&references.asked)));
-        Self { parents, asked, references, ..self }
+        Self { parents, references, asked, ..self }
     }
 
     /// Returns the same server with the rules of another revision, in `session`.
