@@ -21,6 +21,7 @@ mod recurrences;
 mod references;
 mod scene;
 mod secrets;
+mod shared_collections;
 mod stops;
 mod versions;
 mod world;
