@@ -13,7 +13,7 @@ use crate::error::{Cause, Failure};
 use crate::interrupt;
 use crate::invocation::Invocation;
 use crate::output::applied::{Applied, Effect};
-use crate::output::plan::{PlanView, markdown, text};
+use crate::output::plan::{PlanView, markdown, not_deleted, text};
 use crate::output::{Messages, Output, Progress};
 use crate::pager;
 
@@ -59,6 +59,9 @@ impl<'i> Run<'i> {
         let applied = Applied { results: &results, report: &report };
         for (step, line) in applied.lines() {
             invocation.messages.result(Some(step), &line);
+        }
+        for kept in &report.kept {
+            invocation.messages.result(None, &not_deleted(kept));
         }
         let counts = applied.counts();
         let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
