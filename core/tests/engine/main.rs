@@ -19,6 +19,7 @@ mod parents;
 mod pruning;
 mod recurrences;
 mod references;
+mod replacements;
 mod scene;
 mod secrets;
 mod shared_collections;
