@@ -24,5 +24,6 @@ mod scene;
 mod secrets;
 mod shared_collections;
 mod stops;
+mod unconfirmed;
 mod versions;
 mod world;

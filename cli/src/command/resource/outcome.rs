@@ -63,6 +63,10 @@ impl<'i> Run<'i> {
         for kept in &report.kept {
             invocation.messages.result(None, &not_deleted(kept));
         }
+        for unconfirmed in &report.unconfirmed {
+            let hint = "the option -vvv shows the answer";
+            invocation.messages.warn(&format!("{}; {hint}", unconfirmed.message));
+        }
         let counts = applied.counts();
         let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
         if interrupted {

@@ -249,10 +249,15 @@ impl Execution {
         }
         let Self { sender, tally, mut report, .. } = self;
         report.ids = sender.writer.ids.take();
+        report.unconfirmed = sender.writer.take_unconfirmed();
+        report.unconfirmed.sort_by(|a, b| a.path.cmp(&b.path));
+        report.unconfirmed.dedup_by(|a, b| a.path == b.path);
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
         let recurrences = sender.writer.recurrences.is_some().then_some(tally.seen);
         let mut report = report.concluded(recurrences, &sender.stop);
-        hide(report.failures.iter_mut().chain(&mut report.unsettled), &sender.writer.session.secrets);
+        let Report { failures, unsettled, unconfirmed, .. } = &mut report;
+        let shown = failures.iter_mut().chain(unsettled).chain(unconfirmed);
+        hide(shown, &sender.writer.session.secrets);
         report
     }
 }
