@@ -133,13 +133,15 @@ pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Resul
     }
     print(&failures, messages);
     let message = format!("{} of {targeted} resources failed", failures.len());
-    Err(Failure::new(first.reason.category(), message))
+    let summary = Cause::new(first.reason.category(), message);
+    Err(Failure::Failed(Cause { answered: first.http_status.is_some(), ..summary }))
 }
 
 /// Returns the cause of a failure, whose message has the path of the resource.
 fn cause(failure: &Failed) -> Cause {
     let path = Some(failure.path.to_string());
-    Cause { path, http_status: failure.http_status, ..Cause::new(failure.reason.category(), shown(failure)) }
+    let (http_status, answered) = (failure.http_status, failure.http_status.is_some());
+    Cause { path, http_status, answered, ..Cause::new(failure.reason.category(), shown(failure)) }
 }
 
 /// The maximum number of paths of failures with the same reason.
