@@ -39,6 +39,8 @@ pub struct Cause {
     pub path: Option<String>,
     /// The status of the server, if it decided the failure.
     pub http_status: Option<u16>,
+    /// Whether the server was reached, and its answer states the fault.
+    pub answered: bool,
 }
 
 /// Converts every error with a category; the message includes its causes.
@@ -48,7 +50,8 @@ impl<E: Categorized + 'static> From<E> for Failure {
         let by_engine = any.downcast_ref::<SyncError>().and_then(SyncError::http_status);
         let status = by_engine.or_else(|| any.downcast_ref::<ServerError>().and_then(ServerError::status));
         let http_status = status.map(|status| status.as_u16());
-        let cause = Cause { http_status, ..Cause::new(error.category(), with_causes(&error)) };
+        let answered = http_status.is_some();
+        let cause = Cause { http_status, answered, ..Cause::new(error.category(), with_causes(&error)) };
         Self::Failed(cause)
     }
 }
@@ -56,7 +59,7 @@ impl<E: Categorized + 'static> From<E> for Failure {
 impl Cause {
     /// Returns a cause with nothing but its message.
     pub fn new(category: Category, message: impl Into<String>) -> Self {
-        Self { category, message: message.into(), hint: None, path: None, http_status: None }
+        Self { category, message: message.into(), hint: None, path: None, http_status: None, answered: false }
     }
 }
 

@@ -14,6 +14,7 @@ pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
     let name = &invocation.opened_context()?.name;
     let check = format!("\"declarest context check {name}\"");
     match cause.category {
+        Category::Transport if cause.answered => None,
         Category::Transport => Some(format!("{check} shows which parts of the context can be reached")),
         Category::Auth => {
             Some(format!("correct the credentials of context \"{name}\", and test them with {check}"))

@@ -86,6 +86,7 @@ fn plan(metadata: &Metadata, subjects: &[Subject]) -> (Duration, usize) {
                 identity,
                 decoded_name: None,
                 payload: Arc::clone(&subject.desired),
+                holds_references: false,
                 descriptor: Some(descriptor.clone()),
                 secrets: Arc::default(),
                 seeded: false,

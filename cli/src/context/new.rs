@@ -8,7 +8,7 @@ use declarest_core::secrets::Secret;
 use super::error::CatalogueError;
 use super::model::{
     Context, CustomHeader, FileStore, Filesystem, Git, GitLocal, Http, HttpAuth, ManagedServer, Metadata,
-    Repository, SecretStore,
+    Repository, SecretStore, Tls,
 };
 use super::value::{HttpUrl, SecretText, Text};
 
@@ -26,6 +26,8 @@ pub struct NewContext {
     pub openapi: Option<String>,
     /// A metadata bundle.
     pub bundle: Option<String>,
+    /// A file with the certificate authorities of the server.
+    pub ca_cert: Option<PathBuf>,
     /// Headers with credentials; values may refer to variables.
     pub headers: Vec<(String, Secret)>,
     pub secret_store: Option<NewSecretStore>,
@@ -64,7 +66,12 @@ impl NewContext {
             openapi: self.openapi.clone().map(Text),
             default_headers: BTreeMap::new(),
             auth,
-            tls: None,
+            tls: self.ca_cert.as_ref().map(|file| Tls {
+                ca_cert_file: Some(text(file)),
+                client_cert_file: None,
+                client_key_file: None,
+                insecure_skip_verify: None,
+            }),
             proxy: None,
             request_throttling: None,
         };

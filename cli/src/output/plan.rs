@@ -94,6 +94,9 @@ pub fn text(plan: &Plan, colour: bool) -> String {
             let _ = writeln!(text, "    {line}");
         }
     }
+    for kept in &plan.kept {
+        let _ = writeln!(text, "{}", not_deleted(kept));
+    }
     text + &summary(plan)
 }
 
@@ -106,6 +109,11 @@ fn summary(plan: &Plan) -> String {
         failed if summary.is_empty() => format!("No plan: {failed} resources failed."),
         failed => format!("Incomplete plan: {summary}, {failed} failed."),
     }
+}
+
+/// Returns the line about a resource that is not deleted although Git does not declare it.
+pub fn not_deleted(kept: &Kept) -> String {
+    format!("= {} kept: {}", kept.path, kept.reason)
 }
 
 /// Returns the plan as Markdown for the comment on a pull request, which is at most 60,000 bytes long.
@@ -138,6 +146,12 @@ pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
     }
     if omitted > 0 {
         let _ = write!(text, "\n{omitted} more resources are not shown.\n");
+    }
+    for kept in plan.kept.iter().take(LINES) {
+        let _ = write!(text, "\n- **kept** `{}`: {}", kept.path, kept.reason);
+    }
+    if plan.kept.len() > LINES {
+        let _ = write!(text, "\n- {} more resources are kept", plan.kept.len() - LINES);
     }
     for failure in plan.failures.iter().take(LINES) {
         let message: String = failure.message.replace(['\n', '\r'], " ").chars().take(500).collect();

@@ -45,6 +45,18 @@ fn an_unreachable_server_is_named_with_its_host() {
     assert!(run.stderr.ends_with(hint), "{run}");
 }
 
+/// The server was reached, so a check of the context shows nothing new.
+#[test]
+fn an_answer_that_states_the_fault_has_no_hint() {
+    let world = shops();
+    world.server.fail(Matcher::method("GET"), 500, 99);
+    for args in [&["resource", "get", "/shops/rio"][..], &["resource", "diff", "/", "-r"]] {
+        let run = world.run(args);
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains("injected failure") && !run.stderr.contains("hint:"), "{run}");
+    }
+}
+
 #[test]
 fn a_hint_precedes_the_footer() {
     let world = shops();

@@ -7,6 +7,7 @@ use rstest::rstest;
 
 use crate::environment::{Home, Run};
 use crate::git::git;
+use crate::network::Authority;
 use crate::rest_server::{Config, RestServer};
 use crate::server::Server;
 
@@ -249,4 +250,25 @@ fn refused_credentials_create_nothing() {
     let run = fresh.run(&["init", "shop", "--server", &url]);
     assert_eq!(run.code, 4, "{run}");
     assert!(!fresh.home.path(".declarest").exists());
+}
+
+/// The system does not trust the authority of most servers on premises.
+#[test]
+fn a_private_authority_is_named_in_the_context() {
+    let (fresh, authority) = (Fresh::new(), Authority::new());
+    let behind = fresh.server.url().trim_start_matches("http://").parse().unwrap();
+    let front = authority.serve("localhost", behind);
+    let server = format!("https://localhost:{}", front.address.port());
+    let init = |args: &[&str]| {
+        fresh.run(&[&["init", "shop", "--server", &server, "--openapi", "openapi.json"], args].concat())
+    };
+    let run = init(&[]);
+    assert!(run.code == 6 && run.stderr.contains("; name its authority in http.tls"), "{run}");
+    assert!(!fresh.home.path(".declarest/configs/contexts.yaml").exists());
+    fresh.home.write("ca.pem", &authority.pem());
+    let run = init(&["--ca-cert", "ca.pem"]);
+    assert!(run.code == 0 && run.stdout.contains("1 unchanged"), "{run}");
+    let catalogue = fs::read_to_string(fresh.home.path(".declarest/configs/contexts.yaml")).unwrap();
+    let file = fresh.home.path("ca.pem");
+    assert!(catalogue.contains(&format!("caCertFile: {}", file.display())), "{catalogue}");
 }

@@ -113,3 +113,20 @@ fn a_plain_directory_has_no_history() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("--prune needs a Git repository"), "{run}");
 }
+
+/// After `git mv`, both paths mean one resource.
+#[test]
+fn what_is_kept_is_printed_with_its_reason() {
+    let world = shops();
+    let (old, new) = (world.home.path("repo/shops/rio"), world.home.path("repo/shops/hq"));
+    fs::rename(old, new).unwrap();
+    assert_eq!(world.run(&["repository", "commit", "-m", "Rio is hq"]).code, 0);
+    let kept = "= /shops/rio kept: Git declares the same resource at /shops/hq\n";
+    let run = world.run(&["plan", "/", "--prune"]);
+    assert!(run.stdout.contains(kept) && !run.stdout.contains("- /shops/rio"), "{run}");
+    let run = world.run(&["plan", "/", "--prune", "-o", "markdown"]);
+    assert!(run.stdout.contains("- **kept** `/shops/rio`: Git declares the same"), "{run}");
+    let run = world.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    assert!(run.code == 0 && run.stderr.contains(kept), "{run}");
+    assert!(world.observed("/shops/rio").is_some());
+}

@@ -1,10 +1,16 @@
 //! Addresses with the ids of parents, which the server assigns.
 
-use declarest_core::sync::{Outcome, Reading};
+use axum::Router;
+use axum::http::{StatusCode, Uri};
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{self, Options, Outcome, Reading, Selection, Session, Stop};
 use serde_json::json;
+use tokio::net::TcpListener;
 
+use crate::client::client;
 use crate::rest_server::Config;
 use crate::scene::Scene;
+use crate::world::World;
 
 /// A shop with an id of the server, and the tills of shops in a collection that is named after this id.
 fn shop() -> Scene {
@@ -52,4 +58,36 @@ async fn a_name_is_never_sent_in_the_place_of_an_id() {
     scene.server().put_by_hand("/tills-of/w-1/t2", json!({"id": "t2", "open": false}));
     assert_eq!(scene.run(Reading::Bulk).await.stats.updated, 1);
     assert_eq!(scene.server().get("/tills-of/w-1/t2").unwrap()["open"], true);
+}
+
+/// The list of a role shows its permissions, and is refused without the role.
+#[tokio::test]
+async fn a_list_that_needs_its_parent_does_not_fail_a_plan() {
+    async fn answer(uri: Uri) -> (StatusCode, &'static str) {
+        match uri.path() {
+            "/roles" => (StatusCode::OK, "[]"),
+            "/permissions" => (StatusCode::BAD_REQUEST, r#"{"message":"role name not found"}"#),
+            _ => (StatusCode::NOT_FOUND, "{}"),
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async { axum::serve(listener, Router::new().fallback(answer)).await });
+    let metadata = "resource: {id: /name, alias: /name, remoteCollectionPath: /permissions}\noperations: {get: {from: list}, list: {query: {role: '{{/role}}'}}}";
+    let world = World::new(
+        Config::default(),
+        &[
+            ("roles/_/metadata.yaml", "resource: {id: /name, alias: /name}"),
+            ("roles/_/permissions/_/metadata.yaml", metadata),
+            ("roles/reader/resource.json", r#"{"name":"reader"}"#),
+            ("roles/reader/permissions/a/resource.json", r#"{"name":"a"}"#),
+        ],
+    );
+    let session = Session { client: client(&url), ..world.session() };
+    let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+    let plan = sync::plan(&session, selection, &Options::default(), &Stop::default()).await;
+    assert!(plan.failures.is_empty(), "{:?}", plan.failures);
+    let paths: Vec<&str> = plan.actions.iter().map(|action| action.path.as_str()).collect();
+    assert_eq!(paths, ["/roles/reader", "/roles/reader/permissions/a"]);
+    server.abort();
 }

@@ -94,7 +94,7 @@ async fn query_values_cannot_end_the_query() {
     let mut request = Request::new(Method::GET, "/x");
     request.query = vec![("q".to_owned(), "a&b=c#d\r\nHost: evil.test".to_owned())];
     client(server.settings()).send(&request).await.unwrap();
-    assert_eq!(server.lines(), ["GET /x?q=a%26b%3Dc%23d%0D%0AHost%3A+evil.test"]);
+    assert_eq!(server.lines(), ["GET /x?q=a%26b%3Dc%23d%0D%0AHost%3A%20evil.test"]);
 }
 
 /// A server that redirects every request to `location`.

@@ -133,7 +133,7 @@ fn value(
         "path" if line.names.first().is_some_and(|group| group != "repository") => {
             logical_paths(line, words, invocation)?
         }
-        "payload" | "out" | "plan" | "dir" | "report" | "openapi" => Candidates::files(),
+        "payload" | "out" | "plan" | "dir" | "report" | "openapi" | "ca-cert" => Candidates::files(),
         _ => Candidates::of([]),
     })
 }

@@ -51,6 +51,9 @@ pub struct InitArguments {
     /// Header with a credential; the value may name a variable, such as 'Authorization: Bearer ${TOKEN}'
     #[arg(short = 'H', long, value_name = "HEADER")]
     header: Vec<String>,
+    /// File with the certificate authorities of the server, instead of those of the system
+    #[arg(long, value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
     /// Use a plain directory instead of a Git repository
     #[arg(long)]
     filesystem: bool,
@@ -136,7 +139,11 @@ impl InitArguments {
         })?;
         let secret_store =
             if self.import.stores_secrets() { Some(secret_store(&name, invocation)?) } else { None };
+        let ca_cert = self.ca_cert.as_ref().map(|file| {
+            absolute(file).map_err(|error| Failure::invalid(format!("cannot use --ca-cert: {error}")))
+        });
         Ok(NewContext {
+            ca_cert: ca_cert.transpose()?,
             directory,
             git: !self.filesystem,
             server: self.server.trim().to_owned(),

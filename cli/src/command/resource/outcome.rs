@@ -14,7 +14,7 @@ use crate::error::{Cause, Failure};
 use crate::interrupt;
 use crate::invocation::Invocation;
 use crate::output::applied::{Applied, Effect};
-use crate::output::plan::{PlanView, markdown, text};
+use crate::output::plan::{PlanView, markdown, not_deleted, text};
 use crate::output::{Messages, Output, Progress};
 use crate::pager;
 
@@ -60,6 +60,13 @@ impl<'i> Run<'i> {
         let applied = Applied { results: &results, report: &report };
         for (step, line) in applied.lines() {
             invocation.messages.result(Some(step), &line);
+        }
+        for kept in &report.kept {
+            invocation.messages.result(None, &not_deleted(kept));
+        }
+        for unconfirmed in &report.unconfirmed {
+            let hint = "the option -vvv shows the answer";
+            invocation.messages.warn(&format!("{}; {hint}", unconfirmed.message));
         }
         let counts = applied.counts();
         let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
@@ -127,7 +134,9 @@ pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Resul
     }
     print(&failures, messages);
     let message = format!("{} of {targeted} resources failed", failures.len());
-    Err(Failure::new(first.reason.category(), message).with_hint(|_| hint(first)))
+    let summary =
+        Cause { answered: first.http_status.is_some(), ..Cause::new(first.reason.category(), message) };
+    Err(Failure::Failed(summary).with_hint(|_| hint(first)))
 }
 
 /// Returns what to do about a secret that the store does not have.
@@ -144,7 +153,8 @@ fn hint(failure: &Failed) -> Option<String> {
 fn cause(failure: &Failed) -> Cause {
     let path = Some(failure.path.to_string());
     let (http_status, hint) = (failure.http_status, hint(failure));
-    Cause { path, http_status, hint, ..Cause::new(failure.reason.category(), shown(failure)) }
+    let cause = Cause::new(failure.reason.category(), shown(failure));
+    Cause { path, http_status, answered: http_status.is_some(), hint, ..cause }
 }
 
 /// The maximum number of paths of failures with the same reason.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LAST_MODIFIED, LINK, LOCATION};
 use http::{Method, StatusCode};
+use rustls::CertificateError;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Level, Span};
 use url::Url;
@@ -288,6 +289,11 @@ impl Wire {
             return Failed::finally(request.unsent(format!("{way}{denied}")));
         }
         let (reason, failure) = match refusal(error) {
+            // The settings do not apply to other origins.
+            Some(Refusal::Theirs(why @ CertificateError::UnknownIssuer)) if known => (
+                format!("its certificate is not trusted: {why}; name its authority in http.tls"),
+                Failure::Certificate,
+            ),
             Some(Refusal::Theirs(why)) => {
                 (format!("its certificate is not trusted: {why}"), Failure::Certificate)
             }

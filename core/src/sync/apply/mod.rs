@@ -1,11 +1,13 @@
 //! Executes plans: first creates and updates, parents before children; then deletions, children before parents.
 //!
 //! ```text
+//! affected resources that the server may have deleted or changed together with others
 //! given    ids that the server assigned to created resources
 //! order    the order of actions
 //! write    one action
 //! ```
 
+mod affected;
 mod given;
 mod order;
 mod write;
@@ -45,6 +47,9 @@ pub struct Execution {
     deferred: BTreeSet<LogicalPath>,
     /// Deleted resources that are created again.
     replaced: BTreeSet<LogicalPath>,
+    /// Resources that are read again because others were replaced. They are among the unchanged ones of the report.
+    counted: BTreeSet<LogicalPath>,
+    scope: Option<(LogicalPath, bool)>,
     options: Options,
     former: Option<Arc<dyn Tree>>,
 }
@@ -58,8 +63,9 @@ impl Execution {
         let (slots, stop) = (Semaphore::new(session.client.max_concurrency()), stop.clone());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
-        let (report, missing, deferred, replaced) = Default::default();
-        Self { sender, tally, report, missing, deferred, replaced, options, former }
+        let (report, missing, deferred, replaced, counted) = Default::default();
+        let scope = plan.scope.clone();
+        Self { sender, tally, report, missing, deferred, replaced, counted, scope, options, former }
     }
 
     /// Tries the resources again that the server rejected before the run wrote others, which they may need, completes
@@ -68,7 +74,9 @@ impl Execution {
         let mut written = 0;
         for _ in 0..PASSES {
             let progress = self.written() > written;
-            let again = self.take_again(progress);
+            let affected = self.take_affected().await;
+            let mut again = self.take_again(progress);
+            again.extend(affected.into_iter().map(|path| (path, None)));
             if again.is_empty() || self.sender.stop.reason().is_some() {
                 self.report.failures.extend(again.into_values().flatten());
                 return;
@@ -90,6 +98,30 @@ impl Execution {
             let plan = surveyor.survey(selection).await;
             self.apply(Plan { targeted: 0, ..plan }).await;
         }
+    }
+
+    /// Returns the resources that the server may have deleted together with those that are replaced, or that refer to
+    /// their old ids.
+    async fn take_affected(&mut self) -> BTreeSet<LogicalPath> {
+        let Some((path, recursive)) = self.scope.clone().filter(|_| !self.replaced.is_empty()) else {
+            return BTreeSet::new();
+        };
+        let (session, replaced) = (self.sender.writer.session.clone(), self.replaced.clone());
+        let scope = path.clone();
+        let look = move || affected::affected(&session, &scope, recursive, replaced);
+        // The tree was read before. What cannot be read now failed then.
+        let mut affected = blocking(path, look).await.unwrap_or_default();
+        for failure in &self.report.failures {
+            affected.remove(&failure.path);
+        }
+        self.counted.extend(affected.iter().cloned());
+        affected
+    }
+
+    /// Removes a resource from the unchanged ones, if it was counted before others were replaced.
+    fn uncount(&mut self, path: &LogicalPath) {
+        let was_counted = usize::from(self.counted.remove(path));
+        self.report.stats.unchanged = self.report.stats.unchanged.saturating_sub(was_counted);
     }
 
     fn written(&self) -> usize {
@@ -123,6 +155,7 @@ impl Execution {
         for failure in &failures {
             self.tally.skipped(&failure.path);
             self.report.stats.created -= usize::from(self.deferred.remove(&failure.path));
+            self.uncount(&failure.path);
         }
         self.report.failures.extend(failures);
         self.report.kept.extend(kept);
@@ -133,9 +166,12 @@ impl Execution {
         for action in actions {
             match action.step {
                 Step::Skip if self.tally.done(&action, Done::NOTHING) => self.report.stats.failed += 1,
-                Step::Skip if self.deferred.remove(&action.path) => {}
+                Step::Skip if self.deferred.remove(&action.path) || self.counted.remove(&action.path) => {}
                 Step::Skip => self.report.stats.unchanged += 1,
-                Step::Create | Step::Update => writes.push(Arc::new(action)),
+                Step::Create | Step::Update => {
+                    self.uncount(&action.path);
+                    writes.push(Arc::new(action));
+                }
                 Step::Delete => deletions.push(Arc::new(action)),
             }
         }
@@ -213,10 +249,15 @@ impl Execution {
         }
         let Self { sender, tally, mut report, .. } = self;
         report.ids = sender.writer.ids.take();
+        report.unconfirmed = sender.writer.take_unconfirmed();
+        report.unconfirmed.sort_by(|a, b| a.path.cmp(&b.path));
+        report.unconfirmed.dedup_by(|a, b| a.path == b.path);
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
         let recurrences = sender.writer.recurrences.is_some().then_some(tally.seen);
         let mut report = report.concluded(recurrences, &sender.stop);
-        hide(report.failures.iter_mut().chain(&mut report.unsettled), &sender.writer.session.secrets);
+        let Report { failures, unsettled, unconfirmed, .. } = &mut report;
+        let shown = failures.iter_mut().chain(unsettled).chain(unconfirmed);
+        hide(shown, &sender.writer.session.secrets);
         report
     }
 }

@@ -33,14 +33,14 @@ struct Graph {
 impl Graph {
     fn new(actions: &[Arc<Action>], order: Order) -> Self {
         let mut groups: HashMap<&LogicalPath, usize> = HashMap::new();
-        for path in actions.iter().flat_map(|action| action.depends_on()) {
+        for path in actions.iter().flat_map(stated) {
             let next = actions.len() + groups.len();
             groups.entry(path).or_insert(next);
         }
         let size = actions.len() + groups.len();
         let mut graph = Self { waits_for: vec![0; size], releases: vec![Vec::new(); size] };
         for (place, action) in actions.iter().enumerate() {
-            for path in action.depends_on() {
+            for path in stated(action) {
                 graph.add(order, groups[path], place);
             }
             if groups.is_empty() {
@@ -105,6 +105,12 @@ impl Graph {
     }
 }
 
+/// Returns the paths that the action waits for because metadata states them. It waits for its parents anyway, and a path
+/// above it contains the action itself.
+fn stated(action: &Arc<Action>) -> impl Iterator<Item = &LogicalPath> {
+    action.depends_on().iter().filter(|path| !action.path.is_within(path))
+}
+
 /// Runs `work` for `actions` in `order`, each in its own task and at most `concurrency` at once, and passes each result
 /// to `note`. `work` gets the ancestor whose create failed, if any.
 pub async fn execute<F>(
@@ -163,6 +169,8 @@ pub async fn execute<F>(
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+
+    use rstest::rstest;
 
     use super::*;
     use crate::sync::model::{Dependencies, Reason};
@@ -229,6 +237,21 @@ mod tests {
             actions.insert(0, depending("/a/q", &["/m"], step));
             assert_eq!(sequence(actions, order, "").await, expected);
         }
+    }
+
+    #[rstest]
+    #[case::created(Order::ParentsFirst, Step::Create, ["/h/a", "/h/a/s/x", "/h/a/s/y"])]
+    #[case::deleted(Order::ChildrenFirst, Step::Delete, ["/h/a/s/x", "/h/a/s/y", "/h/a"])]
+    #[tokio::test]
+    async fn a_dependency_on_a_parent_is_not_a_cycle(
+        #[case] order: Order,
+        #[case] step: Step,
+        #[case] expected: [&str; 3],
+    ) {
+        let mut actions = actions(&["/h/a"], step);
+        actions.push(depending("/h/a/s/x", &["/h/a"], step));
+        actions.push(depending("/h/a/s/y", &["/h/a", "/h"], step));
+        assert_eq!(sequence(actions, order, "").await, expected);
     }
 
     #[tokio::test]

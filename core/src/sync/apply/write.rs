@@ -1,20 +1,21 @@
 //! Sends one action of a plan, and handles answers that a plan cannot foresee.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::header::HeaderValue;
 
 use super::given::GivenIds;
 use crate::error::{Categorized as _, Category};
-use crate::metadata::OperationName;
+use crate::metadata::{Change, OperationName};
 use crate::path::LogicalPath;
+use crate::payload::{PayloadType, decode};
 use crate::repository::RepositoryError;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
-    Action, Call, Done, Observed, Options, Reason, Recurrences, Resource, Sending, Session, Step, SyncError,
-    Wanted,
+    Action, Call, Done, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource, Sending,
+    Session, Step, SyncError, Wanted,
 };
 use crate::sync::observe::{References, Remote, reserved_at};
 use crate::sync::plan::{Plan, decide};
@@ -29,6 +30,8 @@ pub struct Writer {
     /// The contents of resources that others refer to, from the plan and after the writes of the run.
     referred: Arc<Remote>,
     pub recurrences: Option<Arc<Recurrences>>,
+    /// The resources that differ after a successful update, unless recurrences are watched.
+    unconfirmed: Mutex<Vec<Failure>>,
 }
 
 impl Writer {
@@ -37,7 +40,13 @@ impl Writer {
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
         let referred = Remote::referring(&session, Arc::clone(&plan.references));
-        Self { session, given, ids: GivenIds::default(), referred, recurrences }
+        let (ids, unconfirmed) = Default::default();
+        Self { session, given, ids, referred, recurrences, unconfirmed }
+    }
+
+    /// Removes and returns the resources that differ after a successful update.
+    pub fn take_unconfirmed(&self) -> Vec<Failure> {
+        std::mem::take(&mut *self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The contents of resources that others refer to. Those that were written since are not among them.
@@ -105,7 +114,8 @@ impl Writer {
     pub async fn complete(&self, action: &Action, create: &Call, update: &Call) -> Result<(), SyncError> {
         let updated = self.session.client.send(&update.request).await;
         self.referred.forget(&action.path);
-        updated?;
+        let attempt = Attempt { writer: self, action, call: create, rest: OnceLock::new() };
+        attempt.confirm(update, &updated?).await;
         self.note_written(action, create).await
     }
 
@@ -173,6 +183,10 @@ impl Attempt<'_> {
         let requested = self.action.reason == Reason::Requested;
         match (self.exchange(self.call).await, self.action.step) {
             (Ok(response), Step::Create) => self.created(&response).await,
+            (Ok(response), Step::Update) => {
+                self.confirm(self.call, &response).await;
+                Ok(Step::Update)
+            }
             (Ok(_), step) => Ok(step),
             (Err(error), Step::Create) if error.is_already_exists() && !requested => {
                 self.update_instead(error).await
@@ -237,13 +251,7 @@ impl Attempt<'_> {
         if desired.rules.resolved().secret {
             return Ok(());
         }
-        let answer = response.decode_briefly(desired.rules.payload_type());
-        let shows_all = move |desired: &Resource| {
-            let evaluation = desired.evaluation()?;
-            let shown = evaluation.transform(OperationName::Get, answer)?;
-            Ok(evaluation.compare(&shown)?.is_empty())
-        };
-        if evaluated(desired.clone(), shows_all).await.unwrap_or(false) {
+        if shows_all(&desired, response).await {
             return Ok(());
         }
         let path = self.call.at.clone().unwrap_or_else(|| self.path());
@@ -278,6 +286,40 @@ impl Attempt<'_> {
             None => self.writer.referred.remember(&self.action.path, &found),
         }
         Ok(())
+    }
+
+    /// Some servers answer 200 and state a failure in the body. If the answer to an update has content that does not show
+    /// all of the payload, reads the resource once, and records it if the server does not show a declared value. Where
+    /// recurrences are watched, the next run does this.
+    async fn confirm(&self, update: &Call, response: &Response) {
+        let is_watched = self.writer.recurrences.is_some();
+        if is_watched || response.body.trim_ascii().is_empty() || repeats(update, response) {
+            return;
+        }
+        let places = async {
+            let desired = self.desired().await?;
+            if desired.rules.resolved().secret || shows_all(&desired, response).await {
+                return Ok(Vec::new());
+            }
+            let observed = self.read(&desired).await?;
+            let decided = decided((Step::Update, Reason::Different), desired, observed).await?;
+            let differences = decided.map(|action| action.differences).unwrap_or_default();
+            // A member that only the server has is usually its own.
+            let lacking = differences.into_iter().filter(|difference| difference.change != Change::Add);
+            Ok::<_, SyncError>(lacking.map(|difference| difference.path).collect())
+        };
+        // The server accepted the update. If the resource cannot be read now, the next run reads it.
+        let Some(places) = places.await.ok().filter(|places: &Vec<String>| !places.is_empty()) else {
+            return;
+        };
+        let path = self.path();
+        let message = format!(
+            "{path}: the server answered {} to the update, but shows other values at {}",
+            response.status.as_u16(),
+            places.join(", ")
+        );
+        let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
+        self.writer.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).push(unconfirmed);
     }
 
     /// Returns the update of the `observed` resource if it differs from the create.
@@ -409,6 +451,24 @@ impl Attempt<'_> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether the answer is the body of the request, so that the payload does not have to be read again to compare it.
+fn repeats(call: &Call, response: &Response) -> bool {
+    let json = |bytes: &[u8]| decode(PayloadType::Json, bytes).ok();
+    let sent = call.request.body.as_ref().and_then(|body| json(&body.bytes));
+    sent.is_some() && sent == json(&response.body)
+}
+
+/// Whether the answer to a write of `desired` shows all of it.
+async fn shows_all(desired: &Resource, response: &Response) -> bool {
+    let answer = response.decode_briefly(desired.rules.payload_type());
+    let shows_all = move |desired: &Resource| {
+        let evaluation = desired.evaluation()?;
+        let shown = evaluation.transform(OperationName::Get, answer)?;
+        Ok(evaluation.compare(&shown)?.is_empty())
+    };
+    evaluated(desired.clone(), shows_all).await.unwrap_or(false)
 }
 
 /// Decides `action` again with the state that was `observed` now.

@@ -19,6 +19,10 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// Resources that do not converge and are no longer written, sorted by path, including those of earlier runs.
     pub unsettled: Vec<Failure>,
+    /// Resources that differ although the server accepted an update of them in this run, sorted by path. They are not
+    /// failures, because some servers need time, and others rewrite values. Empty if recurrences are watched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unconfirmed: Vec<Failure>,
     /// The recurrences for the next run, if they are watched.
     #[serde(skip)]
     pub recurrences: Option<Recurrences>,

@@ -21,6 +21,8 @@ pub struct Selection {
     pub prune: Vec<Candidate>,
     /// Whether `resources` and `broken` are all that the scope declares.
     pub whole_scope: bool,
+    /// The path of the whole scope, and whether it includes everything below the path.
+    pub scope: Option<(LogicalPath, bool)>,
     /// The tree that was last applied without a failure. A resource that it declares under the same id is the same one,
     /// even if the server shows another alias.
     pub former: Option<Arc<dyn Tree>>,
@@ -43,8 +45,10 @@ pub struct Candidate {
 impl Selection {
     /// Returns everything that `scope` declares.
     pub fn full(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Self, RepositoryError> {
-        let mut selection = Self { whole_scope: true, ..Self::default() };
-        selection.add(repository::resources(tree, scope, recursive)?);
+        let listing = repository::resources(tree, scope, recursive)?;
+        let scope = Some((scope.clone(), recursive));
+        let mut selection = Self { whole_scope: true, scope, ..Self::default() };
+        selection.add(listing);
         Ok(selection)
     }
 

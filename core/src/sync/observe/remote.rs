@@ -272,6 +272,12 @@ impl Remote {
             Ok(_) => Address::Found(alias.as_deref()),
             Err(_) if is_not_found(&read) => Address::NotFound,
             Err(error) if error.is_unreadable() => Address::Unreadable,
+            // The list that shows the resource may not exist without its parent.
+            Err(SyncError::Undecided(..))
+                if at.rules.reads_from_list() && self.parent_is_absent(&at.path, doomed).await =>
+            {
+                return Ok(Observed::new(at, None));
+            }
             Err(_) => return read,
         };
         let put_creates = address == Address::NotFound && at.is_created_by_put();

@@ -62,6 +62,9 @@ pub struct Plan {
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,
+    /// The path of the scope, if all of it was selected, and whether it includes everything below the path.
+    #[serde(skip)]
+    pub(super) scope: Option<(LogicalPath, bool)>,
     /// Whether all resources of the scope were selected.
     #[serde(skip)]
     pub(super) whole_scope: bool,

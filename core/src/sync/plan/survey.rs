@@ -151,6 +151,7 @@ impl Surveyor {
             revision: self.session.tree.revision().cloned(),
             targeted: selection.targeted(),
             whole_scope: selection.whole_scope,
+            scope: selection.scope.clone(),
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
             failures: std::mem::take(&mut selection.broken),
             given: given.collect(),

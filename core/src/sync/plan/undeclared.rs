@@ -8,15 +8,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::decide;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Entry, OperationName, Rules};
+use crate::metadata::{Entry, Evaluation, OperationName, Rules};
 use crate::path::LogicalPath;
+use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
-use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted};
+use crate::server::Request;
+use crate::sync::model::{
+    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, request,
+};
 use crate::sync::observe::{Remote, desired};
 use crate::sync::tasks::{blocking, evaluated};
 
@@ -58,10 +63,47 @@ struct Claim {
     name: String,
     /// Its collection on the server.
     collection: String,
-    /// The path and query of its read.
-    address: Option<(String, Vec<(String, String)>)>,
+    address: Option<Address>,
     id: Option<String>,
     alias: Option<String>,
+}
+
+/// The resources that were declared together with a candidate. If such a resource has another address, it is another
+/// one. Otherwise it may be the candidate, which was moved to another parent.
+enum Beside {
+    /// Unknown.
+    Nothing,
+    /// Those of this revision.
+    In(Arc<dyn Tree>),
+    /// All. Nothing is deleted because of the answer.
+    All,
+}
+
+impl Beside {
+    async fn has(&self, path: &LogicalPath) -> Result<bool, SyncError> {
+        let tree = match self {
+            Self::Nothing => return Ok(false),
+            Self::All => return Ok(true),
+            Self::In(tree) => Arc::clone(tree),
+        };
+        let path = path.clone();
+        blocking(path.clone(), move || Ok(repository::resource_file(tree.as_ref(), &path)?.is_some())).await
+    }
+}
+
+/// The address of a read. Servers of remote procedures have one path for all resources, and their names in the body.
+#[derive(PartialEq)]
+struct Address {
+    path: String,
+    query: Vec<(String, String)>,
+    body: Option<Bytes>,
+}
+
+impl Address {
+    fn of(evaluation: &Evaluation<'_>, operation: OperationName) -> Result<Self, SyncError> {
+        let Request { path, query, body, .. } = request(evaluation, operation, &Value::Null)?;
+        Ok(Self { path, query, body: body.map(|body| body.bytes) })
+    }
 }
 
 impl Candidates {
@@ -72,7 +114,7 @@ impl Candidates {
     /// Decides on one candidate.
     pub async fn decide(&self, candidate: Candidate) -> Result<Fate, SyncError> {
         let remote = self.remote(candidate.declared_in.as_ref());
-        let (session, Candidate { path, payload, .. }) = (remote.session.clone(), candidate);
+        let (session, Candidate { path, payload, declared_in }) = (remote.session.clone(), candidate);
         let declared = blocking(path.clone(), move || {
             let rules = session.metadata.rules(&path)?;
             // The earlier payload may not fit the defaults. Only the names in it are needed.
@@ -89,7 +131,8 @@ impl Candidates {
             tracing::info!(%path, reason, "not pruned");
             Ok(Fate::Kept(Kept { path, reason, occupied }))
         };
-        if let Some(path) = self.claimant(&declared, &observed).await? {
+        let beside = declared_in.map_or(Beside::Nothing, Beside::In);
+        if let Some(path) = self.claimant(&declared, &observed, &beside).await? {
             return kept(format!("Git declares the same resource at {path}"), true);
         }
         if *declared.rules.resolved().on_remove() == OnRemove::Keep {
@@ -122,7 +165,7 @@ impl Candidates {
         .await?;
         let Some(listed) = listed else { return Ok(true) };
         let observed = Observed::new(listed.clone(), Some(entry.payload.clone()));
-        match self.claimant(&listed, &observed).await {
+        match self.claimant(&listed, &observed, &Beside::All).await {
             Err(SyncError::NotDeleted(reason)) => Err(SyncError::Incomparable(path.clone(), reason)),
             claimant => Ok(claimant?.is_some()),
         }
@@ -136,7 +179,7 @@ impl Candidates {
         observed: &Observed,
         is_doomed: bool,
     ) -> Result<(), SyncError> {
-        if let Some(other) = self.claimant(declared, observed).await? {
+        if let Some(other) = self.claimant(declared, observed, &Beside::Nothing).await? {
             return Err(SyncError::Claimed(declared.path.clone(), other.to_string()));
         }
         if is_doomed { check_alias(declared, observed) } else { Ok(()) }
@@ -161,6 +204,7 @@ impl Candidates {
         &self,
         candidate: &Resource,
         observed: &Observed,
+        beside: &Beside,
     ) -> Result<Option<LogicalPath>, SyncError> {
         let not_deleted = |why: &String| {
             SyncError::NotDeleted(format!(
@@ -170,9 +214,9 @@ impl Candidates {
         let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
         let evaluation = at.evaluation()?;
         let collection = evaluation.remote_collection();
-        let rendered = evaluation.render(OperationName::Get).ok();
+        let rendered = Address::of(&evaluation, OperationName::Get).ok();
         let read_at = observed.read_at.as_deref();
-        let address = rendered.map(|get| (read_at.map_or(get.path, str::to_owned), get.query));
+        let address = rendered.map(|get| Address { path: read_at.map_or(get.path, str::to_owned), ..get });
         let shown = observed.payload.as_ref();
         let alias = shown.and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
         let shown_alias = alias.as_ref().unwrap_or(&at.identity.alias);
@@ -191,11 +235,54 @@ impl Candidates {
             }
             let read = async || self.claims(path, &declared.members).await.map_err(|error| error.to_string());
             let claims = declared.claims.get_or_init(read).await.as_ref().map_err(not_deleted)?;
-            if let Some(claim) = claims.iter().find(|claim| claim.path != candidate.path && is_same(claim)) {
-                return Ok(Some(claim.path.clone()));
+            for claim in claims.iter().filter(|claim| claim.path != candidate.path && is_same(claim)) {
+                let is_other = claim.collection == collection
+                    && beside.has(&claim.path).await?
+                    && self.is_elsewhere(path, candidate, &at).await?;
+                if !is_other {
+                    return Ok(Some(claim.path.clone()));
+                }
             }
         }
         Ok(None)
+    }
+
+    /// Whether a resource in `collection` with the names of `candidate`, which is `at` this place, is another one
+    /// although both have the same collection on the server: the same metadata makes two addresses of the names of their
+    /// parents, such as `/services/web1!http` and `/services/web2!http`.
+    async fn is_elsewhere(
+        &self,
+        collection: &LogicalPath,
+        candidate: &Resource,
+        at: &Resource,
+    ) -> Result<bool, SyncError> {
+        let (Some(own), Some(place)) = (candidate.path.parent(), at.path.parent()) else { return Ok(false) };
+        if own == *collection {
+            return Ok(false);
+        }
+        let located = self.remote.located(collection).await?;
+        // An id and a name may stand for the same parent.
+        if (located == *collection) != (place == own) {
+            return Ok(false);
+        }
+        let (Ok(declared), Ok(there)) = (collection.child(at.path.name()), located.child(at.path.name()))
+        else {
+            return Ok(false);
+        };
+        let rules = self.remote.rules(&there).await?;
+        // Other templates can make two addresses for one resource.
+        if rules.stated() != at.rules.stated() {
+            return Ok(false);
+        }
+        let there = Resource { declared: Some(declared), ..at.moved(there, rules) };
+        let (there, lacking) = self.remote.with_template_values(there).await?;
+        let read = if at.rules.reads_from_list() { OperationName::List } else { OperationName::Get };
+        // Two ways to read one resource may have one address for its deletion.
+        let differ = [read, OperationName::Delete].into_iter().all(|operation| {
+            let address = |resource: &Resource| Address::of(&resource.evaluation()?, operation);
+            matches!((address(at), address(&there)), (Ok(own), Ok(other)) if own != other)
+        });
+        Ok(lacking.is_none() && differ)
     }
 
     /// All resources that the target revision declares, by their collections.
@@ -245,10 +332,9 @@ impl Candidates {
                     Err(error) => return Err(error),
                 }
                 let evaluation = declared.evaluation()?;
-                let rendered = evaluation.render(OperationName::Get);
+                let address = Address::of(&evaluation, OperationName::Get);
                 // An address that metadata states decides whether it is the same resource.
-                let rendered = if states_address(&declared.rules) { Some(rendered?) } else { rendered.ok() };
-                let address = rendered.map(|get| (get.path, get.query));
+                let address = if states_address(&declared.rules) { Some(address?) } else { address.ok() };
                 let collection = evaluation.remote_collection().to_owned();
                 let wanted = Wanted::of(&declared);
                 let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));

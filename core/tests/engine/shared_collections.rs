@@ -1,0 +1,149 @@
+//! Resources of several parents in one collection of the server. The names of the parents are parts of their addresses.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{PayloadType, decode};
+use declarest_core::sync::{self, Candidate, Options, Outcome, Report, Selection, Session, Stop};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::client::client;
+use crate::commit::Commit;
+use crate::rest_server::Config;
+use crate::world::World;
+
+/// Services of hosts, as a monitoring system has them.
+const SERVICES: (&str, &str) = (
+    "hosts/_/services/_/metadata.yaml",
+    "resource: {id: /name, alias: /name, remoteCollectionPath: /services}\noperations: {get: {path: './{{/host}}!{{/name}}'}, delete: {path: './{{/host}}!{{/name}}'}}",
+);
+
+/// Deletes `path`, which `former` declares and `world` does not.
+async fn prune(world: &World, former: &World, path: &str, url: Option<&str>) -> Report {
+    let declared_in = Commit::numbered(former.session().tree, 1, Arc::new(AtomicUsize::new(0)));
+    let file = format!("{}/resource.json", path.trim_start_matches('/'));
+    let payload = declared_in.read_within(&file, 1 << 20).unwrap().unwrap();
+    let candidate = Candidate {
+        path: LogicalPath::parse(path).unwrap(),
+        payload: decode(PayloadType::Json, &payload).unwrap(),
+        declared_in: Some(declared_in),
+    };
+    let mut session = world.session();
+    if let Some(url) = url {
+        session = Session { client: client(url), ..session };
+    }
+    let selection = Selection { prune: vec![candidate], ..Selection::default() };
+    sync::run(&session, selection, &Options::default(), &Stop::default()).await
+}
+
+/// A service that was declared beside another one of this name is not the other one. A service that the same commit
+/// declares for another host may be the one that was moved there.
+#[rstest]
+#[case::beside(&["web1", "web2"], 1)]
+#[case::moved(&["web2"], 0)]
+#[tokio::test]
+async fn a_name_below_another_parent_is_another_resource(#[case] before: &[&str], #[case] pruned: usize) {
+    let config = || Config { collections: vec!["/services".to_owned()], ..Config::default() };
+    let (former, world) = (World::new(config(), &[SERVICES]), World::new(config(), &[SERVICES]));
+    for host in before {
+        former.declare(&format!("hosts/{host}/services/http/resource.json"), r#"{"name":"http"}"#);
+    }
+    world.declare("hosts/web1/services/http/resource.json", r#"{"name":"http"}"#);
+    for host in ["web1", "web2"] {
+        world.server.put_by_hand(&format!("/services/{host}!http"), json!({"name": "http", "host": host}));
+    }
+    let report = prune(&world, &former, "/hosts/web2/services/http", None).await;
+    assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, pruned), "{report:?}");
+    assert_eq!(report.kept.len(), 1 - pruned);
+    assert_ne!(world.live("/services/web1!http"), "absent");
+    assert_eq!(world.live("/services/web2!http") == "absent", pruned == 1);
+}
+
+/// Two declarations that one request deletes are one resource, even if they are read in different ways.
+#[tokio::test]
+async fn resources_with_one_address_of_deletion_are_one() {
+    let metadata = (
+        SERVICES.0,
+        "resource: {id: /name, alias: /name, remoteCollectionPath: /services}\noperations: {get: {path: './{{/host}}!{{/name}}'}, delete: {path: './{{/name}}'}}",
+    );
+    let config = || Config { collections: vec!["/services".to_owned()], ..Config::default() };
+    let (former, world) = (World::new(config(), &[metadata]), World::new(config(), &[metadata]));
+    for host in ["web1", "web2"] {
+        former.declare(&format!("hosts/{host}/services/http/resource.json"), r#"{"name":"http"}"#);
+        world.server.put_by_hand(&format!("/services/{host}!http"), json!({"name": "http", "host": host}));
+    }
+    world.declare("hosts/web1/services/http/resource.json", r#"{"name":"http"}"#);
+    world.server.put_by_hand("/services/http", json!({"name": "http"}));
+    let report = prune(&world, &former, "/hosts/web2/services/http", None).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (0, 1), "{report:?}");
+    assert_ne!(world.live("/services/http"), "absent");
+}
+
+/// The roles of users on a server of remote procedures: all reads have one path, and the user is in the body.
+#[derive(Clone, Default)]
+struct Grants(Arc<Mutex<BTreeSet<(String, String)>>>);
+
+impl Grants {
+    async fn serve(&self) -> (String, JoinHandle<()>) {
+        async fn answer(
+            State(Grants(grants)): State<Grants>,
+            uri: Uri,
+            body: String,
+        ) -> (StatusCode, String) {
+            let body: Value = serde_json::from_str(&body).unwrap_or_default();
+            let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
+            let mut grants = grants.lock().unwrap();
+            match uri.path() {
+                "/user/get" => {
+                    let of_user = grants.iter().filter(|(user, _)| *user == text("user"));
+                    let roles: Vec<&String> = of_user.map(|(_, role)| role).collect();
+                    return (StatusCode::OK, json!({"roles": roles}).to_string());
+                }
+                "/user/revoke" => grants.remove(&(text("user"), text("role"))),
+                _ => return (StatusCode::NOT_FOUND, "{}".to_owned()),
+            };
+            (StatusCode::OK, "{}".to_owned())
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(answer).with_state(self.clone());
+        (url, tokio::spawn(async { axum::serve(listener, router).await.unwrap() }))
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_a_part_of_the_address() {
+    let metadata = r#"
+resource: {id: /name, alias: /name, remoteCollectionPath: /user}
+operations:
+  get:
+    method: POST
+    path: ./get
+    body: {user: "{{/user}}"}
+    transforms: [{jqExpression: 'if (.roles | index("{{/name}}")) then {name: "{{/name}}"} else null end'}]
+  delete: {method: POST, path: ./revoke, body: {user: "{{/user}}", role: "{{/name}}"}}
+"#;
+    let metadata = ("users/_/roles/_/metadata.yaml", metadata);
+    let (former, world) =
+        (World::new(Config::default(), &[metadata]), World::new(Config::default(), &[metadata]));
+    for user in ["ana", "bob"] {
+        former.declare(&format!("users/{user}/roles/reader/resource.json"), r#"{"name":"reader"}"#);
+    }
+    world.declare("users/ana/roles/reader/resource.json", r#"{"name":"reader"}"#);
+    let grants = Grants::default();
+    let pair = |user: &str| (user.to_owned(), "reader".to_owned());
+    grants.0.lock().unwrap().extend([pair("ana"), pair("bob")]);
+    let (url, server) = grants.serve().await;
+    let report = prune(&world, &former, "/users/bob/roles/reader", Some(&url)).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
+    assert_eq!(*grants.0.lock().unwrap(), BTreeSet::from([pair("ana")]));
+    server.abort();
+}

@@ -1,0 +1,92 @@
+//! Servers that accept an update and do not carry it out.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{Method, StatusCode};
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{self, Options, Outcome, Recurrences, Report, Selection, Session, Stop};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::client::client;
+use crate::rest_server::Config;
+use crate::world::World;
+
+/// One resource, the answer to its update, and the content after it.
+#[derive(Clone)]
+struct Server {
+    content: Arc<Mutex<Value>>,
+    answer: (StatusCode, String),
+    after: Value,
+    reads: Arc<Mutex<usize>>,
+}
+
+async fn answer(State(server): State<Server>, method: Method) -> (StatusCode, String) {
+    if method == Method::GET {
+        *server.reads.lock().unwrap() += 1;
+        return (StatusCode::OK, server.content.lock().unwrap().to_string());
+    }
+    *server.content.lock().unwrap() = server.after.clone();
+    server.answer
+}
+
+/// Updates `/hosts/web` to the kind `new`. Returns the report, and the number of reads.
+async fn update(
+    answered: (StatusCode, &str),
+    after: Value,
+    recurrences: Option<Arc<Recurrences>>,
+) -> (Report, usize) {
+    let content = Arc::new(Mutex::new(json!({"id": "web", "kind": "old", "rank": 1})));
+    let answered = (answered.0, answered.1.to_owned());
+    let server = Server { content, answer: answered, after, reads: Arc::default() };
+    let reads = Arc::clone(&server.reads);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(answer).with_state(server);
+    let serving = tokio::spawn(async { axum::serve(listener, router).await });
+    let world = World::new(
+        Config::default(),
+        &[("hosts/web/resource.json", r#"{"id":"web","kind":"new","rank":1}"#)],
+    );
+    let session = Session { client: client(&url), ..world.session() };
+    let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+    let options = Options { recurrences, ..Options::default() };
+    let report = sync::run(&session, selection, &options, &Stop::default()).await;
+    serving.abort();
+    let reads = *reads.lock().unwrap();
+    (report, reads)
+}
+
+const FAILED: &str = r#"{"results":[{"code":500,"status":"Attribute 'kind' could not be set"}]}"#;
+
+/// Without content, the answer states no more than its status. A member that only the server has is its own.
+#[rstest]
+#[case::failed((StatusCode::OK, FAILED), "old", 2, Some("/hosts/web: the server answered 200 to the update, but shows other values at /kind"))]
+#[case::done((StatusCode::OK, r#"{"results":[{"code":200}]}"#), "new", 2, None)]
+#[case::shown((StatusCode::OK, r#"{"id":"web","kind":"new","rank":1}"#), "new", 1, None)]
+#[case::empty((StatusCode::NO_CONTENT, ""), "old", 1, None)]
+#[tokio::test]
+async fn an_update_is_confirmed_if_its_answer_does_not_show_it(
+    #[case] answered: (StatusCode, &str),
+    #[case] kind: &str,
+    #[case] reads: usize,
+    #[case] message: Option<&str>,
+) {
+    let after = json!({"id": "web", "kind": kind, "rank": 1, "changed": 7});
+    let (report, seen) = update(answered, after, None).await;
+    assert_eq!((report.outcome, report.stats.updated), (Outcome::Succeeded, 1), "{report:?}");
+    let messages: Vec<&str> = report.unconfirmed.iter().map(|failure| failure.message.as_str()).collect();
+    assert_eq!(messages, message.into_iter().collect::<Vec<_>>());
+    assert_eq!(seen, reads);
+}
+
+/// The next run reads the resource anyway.
+#[tokio::test]
+async fn nothing_is_read_where_recurrences_are_watched() {
+    let after = json!({"id": "web", "kind": "old", "rank": 1});
+    let (report, seen) = update((StatusCode::OK, FAILED), after, Some(Arc::default())).await;
+    assert_eq!((report.unconfirmed.len(), seen), (0, 1), "{report:?}");
+}
