@@ -1,6 +1,5 @@
 //! An operator, or a user of the command line, who keeps a product equal to the sample of its bundle.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use declarest_operator::crd::sync_policy::{ResourceStats, RunOutcome};
@@ -26,8 +25,6 @@ pub struct Scene {
     /// `None` if the command line applies the sample.
     world: Option<World>,
     traffic: Traffic,
-    /// Whether a run has deleted resources.
-    has_deleted: AtomicBool,
     /// A context for the work tree. The operator gets its secrets.
     shell: CommandLine,
 }
@@ -97,8 +94,7 @@ impl Scene {
             By::Operator => Some(World::start().await),
             By::CommandLine => None,
         };
-        let has_deleted = AtomicBool::new(false);
-        let mut scene = Self { product, git, world, traffic, has_deleted, shell };
+        let mut scene = Self { product, git, world, traffic, shell };
         let start = Instant::now();
         let counts = match &mut scene.world {
             Some(world) => {
@@ -245,19 +241,10 @@ impl Scene {
         status.resource_stats.unwrap().into()
     }
 
-    /// The requests of the last run, none of which was sent twice. There is one exception. A run searches resources of
-    /// former revisions by the metadata of their revision, and compares their addresses with those of declared
-    /// resources. So a missing parent, and a resource whose id is a part of an address, may be searched once for each of
-    /// them. The operator does this only after deletions. The command line, which has no record of earlier runs, always
-    /// does it.
+    /// The requests of the last run, none of which was sent twice.
     fn asked_once(&self) -> Vec<Sent> {
         let run = self.traffic.take();
-        let mut twice = repeated(&run);
-        if run.iter().any(|sent| sent.method == "DELETE") {
-            self.has_deleted.store(true, Ordering::Relaxed);
-        }
-        let searches = self.has_deleted.load(Ordering::Relaxed) || self.world.is_none();
-        twice.retain(|sent| !searches || !sent.is_search(&run));
+        let twice = repeated(&run);
         assert!(twice.is_empty(), "sent twice: {twice:?}, in {run:#?}");
         run
     }

@@ -41,15 +41,6 @@ impl Sent {
         written == read || parent(written) == read || parent(read) == written
     }
 
-    /// Whether this is a part of the search for a resource: nothing has its name, it is the list of a collection that a
-    /// name was not found in, or the addresses of other requests end with its id.
-    pub fn is_search(&self, run: &[Self]) -> bool {
-        let (path, id) = (self.path(), format!("/{}", self.path().rsplit('/').next().unwrap_or_default()));
-        let is_listed = |other: &Self| other.status == 404 && parent(other.path()) == path;
-        let refers = |other: &Self| parent(other.path()) != parent(path) && other.path().ends_with(&id);
-        self.status == 404 || run.iter().any(|other| is_listed(other) || refers(other))
-    }
-
     fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
@@ -108,17 +99,21 @@ async fn forward(
 }
 
 /// The requests of a run that were sent twice. A read may follow a write to the same resource, its collection or a
-/// member, the list of a collection is read again before one of its members is deleted, and a request that a token does
-/// not allow is repeated with a new one.
+/// member: each write explains one read, because a create is complete only if a read that began after it shows it. The
+/// list of a collection is read again before one of its members is deleted, and a request that a token does not allow is
+/// repeated with a new one.
 pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
     let twice = |(index, sent): &(usize, &Sent)| {
-        let same = |other: &Sent| {
+        let (earlier, later) = run.split_at(*index);
+        let same = |other: &&Sent| {
             other.method == sent.method && other.target == sent.target && other.body == sent.body
         };
-        let Some(before) = run[..*index].iter().rposition(same) else { return false };
-        let concerns = |other: &Sent| other.is_write() && other.concerns(sent);
-        let explained = run[before..*index].iter().any(concerns) || run[*index..].iter().any(concerns);
-        let is_refused = matches!(run[before].status, 401 | 403);
+        let Some(before) = earlier.iter().rev().find(same) else { return false };
+        let concerns = |other: &&Sent| other.is_write() && other.concerns(sent);
+        let follows_a_write = earlier.iter().filter(concerns).count() >= earlier.iter().filter(same).count();
+        let deletes = |other: &Sent| concerns(&other) && matches!(other.method.as_str(), "DELETE" | "PATCH");
+        let explained = follows_a_write || later.iter().any(deletes);
+        let is_refused = matches!(before.status, 401 | 403);
         !sent.is_token() && !is_refused && (sent.is_write() || !explained)
     };
     run.iter().enumerate().filter(twice).map(|(_, sent)| sent).collect()

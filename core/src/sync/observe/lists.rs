@@ -91,7 +91,7 @@ impl Remote {
         let (mut asked, mut held) = (Ok(request.clone()), Vec::new());
         loop {
             let page = async {
-                let mut response = self.ask(&asked?).await?;
+                let mut response = self.ask_list(&asked?).await?;
                 let (answer, share) = decoded(collection, &mut response, rules.payload_type()).await?;
                 held.push(share);
                 let next = pages.next(&response, &answer);

@@ -49,6 +49,8 @@ pub struct Remote {
     pub(super) asked: Option<Arc<Asked>>,
     /// Whether answers are kept until the next write, because other reads of the run will probably ask the same.
     pub(super) keeps: bool,
+    /// Whether lists are kept, because candidates for deletion need them, too.
+    pub(super) keeps_lists: bool,
     /// The server with the rules of the run, if this one has the rules of an earlier revision.
     pub(super) current: Option<Arc<Self>>,
 }
@@ -115,7 +117,7 @@ impl Remote {
     pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
         let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
         let (lists, places, declared, absent, parents, references) = Default::default();
-        let (current, outer, asked, keeps) = (None, Vec::new(), None, false);
+        let (current, outer, asked, keeps, keeps_lists) = (None, Vec::new(), None, false, false);
         Self {
             session,
             transcript,
@@ -130,6 +132,7 @@ impl Remote {
             references,
             asked,
             keeps,
+            keeps_lists,
             current,
         }
     }
@@ -137,7 +140,8 @@ impl Remote {
     /// Returns the server for a run over `selection`, which shares the values of references with others.
     pub(crate) fn running(self, selection: &Selection, references: Arc<References>) -> Self {
         let (parents, asked) = (Arc::new(Parents::of(selection)), Some(Arc::clone(&references.asked)));
-        Self { parents, references, asked, ..self }
+        let keeps_lists = !selection.prune.is_empty();
+        Self { parents, references, asked, keeps_lists, ..self }
     }
 
     /// Returns the same server with the rules of another revision, in `session`.
@@ -169,10 +173,19 @@ impl Remote {
 
     /// Sends a read, unless its answer is already known.
     pub(super) async fn ask(&self, request: &Request) -> Result<Response, ServerError> {
+        self.ask_and_keep(request, self.keeps).await
+    }
+
+    /// Sends the read of a list, unless its answer is already known.
+    pub(super) async fn ask_list(&self, request: &Request) -> Result<Response, ServerError> {
+        self.ask_and_keep(request, self.keeps || self.keeps_lists).await
+    }
+
+    async fn ask_and_keep(&self, request: &Request, keep: bool) -> Result<Response, ServerError> {
         let answer = match self.session.answers.take(request) {
             Some(response) => Ok(response),
             None => match &self.asked {
-                Some(asked) => asked.answer(request, self.keeps, &self.session.client).await,
+                Some(asked) => asked.answer(request, keep, &self.session.client).await,
                 None => self.session.client.send(request).await,
             },
         };
