@@ -191,11 +191,12 @@ async fn claims_that_are_not_needed_are_deleted() {
     let name = |namespace: &str| format!("declarest-operator-namespace-{namespace}");
     let exists = async |name: &str| leases.get_opt(name).await.unwrap().is_some();
     // A claim ends with the membership of its namespace.
-    label(&first, &first.namespace, &shard).await;
-    let claim = name(&first.namespace);
+    let namespace = namespace(&first).await;
+    label(&first, &namespace, &shard).await;
+    let claim = name(&namespace);
     let claimed = || async { exists(&claim).await.then_some(()) };
     first.eventually("the namespace is claimed", claimed).await;
-    label(&first, &first.namespace, "none").await;
+    label(&first, &namespace, "none").await;
     let deleted = || async { (!exists(&claim).await).then_some(()) };
     first.eventually("the claim is deleted", deleted).await;
 
@@ -206,7 +207,6 @@ async fn claims_that_are_not_needed_are_deleted() {
         let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
         leases.create(&PostParams::default(), &Lease { metadata, spec: Some(spec) }).await.unwrap();
     }
-    let namespace = namespace(&first).await;
     let second = first.start_beside(namespace, &start(&other).each_ref().map(String::as_str)).await;
     let deleted = || async { (!exists(&empty).await).then_some(()) };
     second.eventually("the empty claim is deleted", deleted).await;
