@@ -120,8 +120,7 @@ async fn a_realm_and_what_it_contains_are_kept(#[case] by: By) {
 
     let key = "realms/acme/users/ana:/credentials/0/value";
     scene.rotates(key, "battery staple", || logs_in(product, "battery staple")).await;
-    // Keycloak caches credentials when they are first needed. A login that began before the write may fill the cache with
-    // the old ones.
+    // Keycloak caches credentials, so the cache may have the old ones for a while.
     product.change(Method::POST, &format!("{REALM}/clear-user-cache"), Value::Null).await;
     assert!(!logs_in(product, "correct horse").await);
     assert!(logs_in(product, "battery staple").await);

@@ -35,6 +35,15 @@ impl Sent {
         !matches!(self.method.as_str(), "GET" | "LIST") && !self.is_token()
     }
 
+    /// Whether this deletes a resource that `run` creates again, because an attribute cannot be changed.
+    fn replaces(&self, run: &[Self]) -> bool {
+        let creates = |other: &Self| {
+            let place = if other.method == "POST" { parent(self.path()) } else { self.path() };
+            matches!(other.method.as_str(), "POST" | "PUT") && other.path() == place
+        };
+        self.method == "DELETE" && run.iter().any(creates)
+    }
+
     /// Whether a write changes what the read `other` shows: the same resource, its collection or a member.
     fn concerns(&self, other: &Self) -> bool {
         let (written, read) = (self.path(), other.path());
@@ -101,18 +110,21 @@ async fn forward(
 /// The requests of a run that were sent twice. A read may follow a write to the same resource, its collection or a
 /// member: each write explains one read, because a create is complete only if a read that began after it shows it. The
 /// list of a collection is read again before one of its members is deleted, and a request that a token does not allow is
-/// repeated with a new one.
+/// repeated with a new one. After a replacement, resources that the server may have deleted together with the replaced one
+/// are read again.
 pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
     let twice = |(index, sent): &(usize, &Sent)| {
         let (earlier, later) = run.split_at(*index);
         let same = |other: &&Sent| {
             other.method == sent.method && other.target == sent.target && other.body == sent.body
         };
-        let Some(before) = earlier.iter().rev().find(same) else { return false };
+        let Some(place) = earlier.iter().rposition(|other| same(&other)) else { return false };
+        let (before, since) = (&earlier[place], &earlier[place..]);
         let concerns = |other: &&Sent| other.is_write() && other.concerns(sent);
         let follows_a_write = earlier.iter().filter(concerns).count() >= earlier.iter().filter(same).count();
         let deletes = |other: &Sent| concerns(&other) && matches!(other.method.as_str(), "DELETE" | "PATCH");
-        let explained = follows_a_write || later.iter().any(deletes);
+        let follows_a_replacement = since.iter().any(|other| other.replaces(run));
+        let explained = follows_a_write || follows_a_replacement || later.iter().any(deletes);
         let is_refused = matches!(before.status, 401 | 403);
         !sent.is_token() && !is_refused && (sent.is_write() || !explained)
     };
