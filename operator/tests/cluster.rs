@@ -68,7 +68,7 @@ async fn the_default_manifests_install_the_operator_without_a_namespace_of_their
 }
 
 /// Verb, group, resource, subresource, namespace and whether the operator may.
-const RIGHTS: [(&str, &str, &str, &str, &str, bool); 19] = [
+const RIGHTS: [(&str, &str, &str, &str, &str, bool); 20] = [
     ("list", "declarest.io", "syncpolicies", "", "default", true),
     ("watch", "declarest.io", "managedservers", "", "default", true),
     ("patch", "declarest.io", "resourcerepositories", "", "default", true),
