@@ -56,9 +56,15 @@ impl Asked {
                     is_own = true;
                     client.send(request).await
                 };
-                let answer = cell.get_or_init(|| send).await.clone();
-                self.known().done((key, &cell), &answer, keep, generation);
-                answer
+                let answer = cell.get_or_init(|| send).await;
+                self.known().done((key, &cell), answer, keep, generation);
+                // Most reads are the only ones of their kind, so their answers need no copy.
+                let taken =
+                    Arc::try_unwrap(cell).map_or_else(|cell| cell.get().cloned(), OnceCell::into_inner);
+                match taken {
+                    Some(answer) => answer,
+                    None => return client.send(request).await,
+                }
             }
         };
         match answer {
