@@ -72,8 +72,7 @@ pub struct Example {
 /// Infers the metadata of a path or selector, without redundant parts: methods and paths that conventions and the
 /// document define for each request, a remote collection that equals the logical one, and default formats.
 pub fn infer(target: &str, document: Option<&OpenApi>) -> Result<Document, InferenceError> {
-    let target = Target::parse(target, document)?;
-    Ok(Inference::new(&target, document).document(false))
+    infer_with(target, document, &[], true)
 }
 
 /// Like [`infer`], but declared resources define the attributes of the identity if the document does not describe the
