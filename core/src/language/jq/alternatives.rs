@@ -24,8 +24,8 @@ const BODY: &str = "!body";
 /// The current value of a fold.
 const ITEM: &str = "$!item";
 
-/// Joins the patterns of `as P ?// Q |`, or with the arguments of a fold instead of `|`, to one array pattern, in all nested tokens. An operator that is not complete
-/// stays in the tokens, so the parser reports it.
+/// Joins the patterns of `as P ?// Q |`, or with the arguments of a fold instead of `|`, to one array pattern, in all
+/// nested tokens. An operator that is not complete stays in the tokens, so the parser reports it.
 pub(super) fn joined<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
     let mut tokens = tokens.into_iter().map(nested).peekable();
     let mut done: Vec<Token<&'s str>> = Vec::new();

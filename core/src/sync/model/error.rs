@@ -68,7 +68,7 @@ pub enum SyncError {
     Page(LogicalPath, usize, #[source] Box<SyncError>),
     /// The transforms of this resource need it themselves, or resources nest too deep.
     #[error(
-        "{0}: its transforms read it again through resource(), or more than 8 such reads are nested; remove the cycle"
+        "{0}: its transforms read it again through resource(), or too many such reads are nested; remove the cycle"
     )]
     ReadCycle(LogicalPath),
     /// A text in the payload begins like a reference and is malformed.
