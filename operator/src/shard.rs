@@ -6,8 +6,8 @@
 //!
 //! - A shard that no longer selects a namespace ends its work there, and only then deletes the claim. A former version
 //!   emptied it instead; a new leader deletes such claims.
-//! - A shard takes a claim that does not exist, is empty, or whose holder has no leader: the lease of that shard is free, or has not
-//!   changed for its whole duration. A leader that cannot renew its lease ends before that.
+//! - A shard takes a claim that does not exist, is empty, or whose holder has no leader: the lease of that shard is
+//!   free, or has not changed for its whole duration. A leader that cannot renew its lease ends before that.
 //! - A new leader writes the claims of its own shard before it uses them. Every write and deletion is guarded by the
 //!   version that was read, so of two shards that take a claim at the same time only one succeeds.
 
