@@ -50,9 +50,12 @@ struct ActionView<'p> {
     differences: Vec<DiffRecord>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<&'p str>,
-    /// The requests of a replacement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requests: Option<[String; 2]>,
+    /// The requests that are known before the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    requests: Vec<String>,
+    /// The attributes that an update sets after all other writes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deferred: Vec<String>,
 }
 
 impl<'p> PlanView<'p> {
@@ -62,8 +65,16 @@ impl<'p> PlanView<'p> {
             let differences = action.differences.iter();
             let differences = differences.map(|difference| DiffRecord::new(path, difference)).collect();
             let depends_on = action.depends_on().iter().map(LogicalPath::as_str).collect();
-            let requests = action.replacement();
-            ActionView { path, step: action.step, reason: action.reason, differences, depends_on, requests }
+            let deferred = action.deferred().iter().map(ToString::to_string).collect();
+            ActionView {
+                path,
+                step: action.step,
+                reason: action.reason,
+                differences,
+                depends_on,
+                requests: action.requests(),
+                deferred,
+            }
         };
         Self {
             revision: plan.revision.as_ref().map(ToString::to_string),
@@ -196,6 +207,7 @@ pub fn differences(action: &Action) -> Vec<String> {
     if action.differences.len() > LINES {
         lines.push(format!("... {} more", action.differences.len() - LINES));
     }
+    lines.extend(action.deferred().iter().map(|pointer| format!("{pointer}: set after all other writes")));
     lines
 }
 

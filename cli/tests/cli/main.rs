@@ -30,6 +30,8 @@ mod contract_cluster;
 mod contract_registry;
 mod created_elsewhere;
 mod day;
+#[path = "../../../core/tests/support/document_keys.rs"]
+mod document_keys;
 mod environment;
 mod errors;
 mod formats;
@@ -40,6 +42,7 @@ mod import;
 mod init;
 mod interrupt;
 mod masked_lists;
+mod metadata_keys;
 #[path = "../../../core/tests/support/network.rs"]
 mod network;
 mod openapi;

@@ -92,6 +92,9 @@ fn json() {
               "Local": "gold",
               "Remote": "free"
             }
+          ],
+          "requests": [
+            "PUT /shops/rio"
           ]
         }
       ],

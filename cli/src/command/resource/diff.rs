@@ -204,8 +204,8 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
         outcome::check(&plan.failures, 1, &invocation.messages)?;
         let records = records(&plan);
         let mut lines: Vec<String> = records.iter().map(DiffRecord::line).collect();
-        let replacements = plan.actions.iter().filter_map(Action::replacement);
-        lines.extend(replacements.map(|[delete, create]| format!("replaced by {delete} and {create}")));
+        let replaced = plan.actions.iter().filter(|action| action.replaces());
+        lines.extend(replaced.map(|action| format!("replaced by {}", action.requests().join(" and "))));
         let text = output.is_text().then(|| lines.join("\n"));
         Ok(output.show_about(&[target.path.as_str()], &records, text.as_deref())?)
     })

@@ -106,7 +106,7 @@ impl Writer {
         if update.is_none() {
             self.note_written(action, call).await?;
         }
-        let deferred = step == Step::Create && (call.deferred || unread);
+        let deferred = step == Step::Create && (!call.deferred.is_empty() || unread);
         Ok((Done { step, without_effect, deferred }, update))
     }
 
@@ -223,7 +223,7 @@ impl Attempt<'_> {
     async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let id = self.writer.ids.learn(&self.action.path, self.call, response);
         // A later update completes a resource with deferred attributes.
-        if self.action.reason == Reason::Missing && !self.call.deferred {
+        if self.action.reason == Reason::Missing && self.call.deferred.is_empty() {
             self.complete(response, id).await?;
         }
         Ok(Step::Create)

@@ -8,6 +8,7 @@ use crate::language::reference::{Reference, references};
 use crate::language::referred::Unread;
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
+use crate::payload::pointer::Pointer;
 use crate::secrets::Redactor;
 
 /// The planned action for one resource, and its reason.
@@ -185,13 +186,19 @@ impl Action {
         self.reason == Reason::Replaced
     }
 
-    /// Returns method and path of the requests that replace the resource, its deletion and its create, without secrets.
-    pub fn replacement(&self) -> Option<[String; 2]> {
+    /// Returns method and path of each request that is known before the run, in their order, without secrets. A
+    /// replacement has two, its deletion and its create.
+    pub fn requests(&self) -> Vec<String> {
         let shown = |Call { request, .. }: &Call| {
             let path = Redactor::new(request.secrets.iter()).redact(&request.path);
             format!("{} {}", request.method, visible(&path))
         };
-        Some([shown(self.call()?), shown(self.recreation()?)])
+        self.call().into_iter().chain(self.recreation()).map(shown).collect()
+    }
+
+    /// Returns the attributes that the create leaves out and an update sets after all other writes.
+    pub fn deferred(&self) -> &[Pointer] {
+        self.recreation().or_else(|| self.call()).map_or(&[], |call| &call.deferred)
     }
 
     /// Returns the request if it exists.

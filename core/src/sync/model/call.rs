@@ -9,6 +9,7 @@ use crate::metadata::document::merge;
 use crate::metadata::{OperationName, Rendered, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::payload::pointer::Pointer;
 use crate::server::Request;
 
 /// A request ready to be sent.
@@ -25,8 +26,8 @@ pub(crate) struct Call {
     /// Whether the payload states the id. Then the `Location` of the answer is ignored: some servers address a resource
     /// by one id, and by another one in the paths of its children.
     pub states_id: bool,
-    /// Whether a create leaves out attributes that an update sets later.
-    pub deferred: bool,
+    /// The attributes that a create leaves out and an update sets later.
+    pub deferred: Vec<Pointer>,
     /// Whether a create or update sends write-only attributes.
     pub has_write_only: bool,
     /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
@@ -45,13 +46,15 @@ impl Call {
 
     /// Like [`Self::create`], but without the deferred attributes.
     pub fn create_first(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
-        let deferred = &desired.rules.resolved().deferred_attributes;
-        if !deferred.iter().any(|pointer| pointer.get(&desired.payload).is_some()) {
+        let deferred = desired.rules.resolved().deferred_attributes.iter();
+        let deferred: Vec<Pointer> =
+            deferred.filter(|pointer| pointer.get(&desired.payload).is_some()).cloned().collect();
+        if deferred.is_empty() {
             return Self::create(desired, at);
         }
         let payload = desired.payload.as_ref().clone();
         let payload = deferred.iter().fold(payload, |payload, pointer| pointer.remove(payload));
-        Ok(Self { deferred: true, ..Self::create_with(desired, at, &payload)? })
+        Ok(Self { deferred, ..Self::create_with(desired, at, &payload)? })
     }
 
     fn create_with(desired: &Resource, at: &Resource, payload: &Value) -> Result<Self, SyncError> {
@@ -126,7 +129,7 @@ impl Call {
     fn new(request: Request, resource: &Resource, at: &Resource) -> Self {
         let at = (at.path != resource.path).then(|| at.path.clone());
         let has_write_only = resource.write_only().next().is_some();
-        let (states_id, deferred, on_missing) = (false, false, None);
+        let (states_id, deferred, on_missing) = (false, Vec::new(), None);
         Self {
             request,
             at,
