@@ -379,6 +379,36 @@ fn a_write_only_attribute_is_written_when_it_changes() {
     assert_eq!((apply(), apply()), (3, 3));
 }
 
+/// Takes so long for a create that commands which start together overlap.
+fn slow_users(request: &Request, store: &mut Store) -> Answer {
+    if request.method == "POST" {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    users(request, store)
+}
+
+#[test]
+fn commands_at_once_keep_the_records_of_each_other() {
+    let metadata = "resource: {id: /name, alias: /name, writeOnlyAttributes: [/password]}\n";
+    let names = ["ana", "bob", "eva"];
+    let place = Place::new(ApiServer::start(&["/users"], slow_users), &[("users/_/metadata.yaml", metadata)]);
+    for name in names {
+        let user = json!({"name": name, "password": "1"}).to_string();
+        place.home.write(&format!("repo/users/{name}/resource.json"), &user);
+    }
+    let apply = |path: &str| {
+        let run = place.run(&["resource", "apply", path]);
+        assert_eq!(run.code, 0, "{run}");
+    };
+    apply("/users/eva");
+    std::thread::scope(|scope| {
+        scope.spawn(|| apply("/users/ana"));
+        scope.spawn(|| apply("/users/bob"));
+    });
+    apply("/users");
+    assert_eq!(place.server.writes().len(), names.len());
+}
+
 /// Queues whose arguments cannot be changed.
 fn fixed_arguments(request: &Request, store: &mut Store) -> Answer {
     let old = store.get(&request.path).map(|queue| queue["arguments"].clone());

@@ -1,6 +1,6 @@
 //! Records which values of write-only attributes were written last, because servers do not show these attributes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,9 @@ struct Records {
     key: String,
     /// The HMACs by server and path.
     values: BTreeMap<String, String>,
+    /// The names of the values that are not in the file yet.
     #[serde(skip)]
-    changed: bool,
+    changed: BTreeSet<String>,
 }
 
 impl WrittenValues {
@@ -43,8 +44,8 @@ impl WrittenValues {
     /// Reads the records in `directory`, for resources of the server at this address. Blocks.
     pub fn open(directory: &Path, server: String) -> Self {
         let file = directory.join(Self::FILE);
-        let records = fs::read(&file).ok().and_then(|content| serde_json::from_slice(&content).ok());
-        Self { file, server, records: Mutex::new(records.unwrap_or_default()) }
+        let records = Mutex::new(Records::read(&file).unwrap_or_default());
+        Self { file, server, records }
     }
 
     /// Whether the write-only attributes of `desired` were written last with these values.
@@ -67,22 +68,27 @@ impl WrittenValues {
             records.key = hex(&key);
         }
         if let Some(digest) = records.digest(desired) {
-            records.values.insert(name, digest);
-            records.changed = true;
+            records.values.insert(name.clone(), digest);
+            records.changed.insert(name);
         }
     }
 
-    /// Writes the records to the file if they changed. Blocks.
+    /// Writes the records that changed to the file. Those that other processes wrote in the meantime stay. Blocks.
     pub(crate) fn save(&self) -> io::Result<()> {
         let mut records = self.records();
-        if !records.changed {
+        if records.changed.is_empty() {
             return Ok(());
+        }
+        if let Some(stored) = Records::read(&self.file).filter(|stored| stored.key == records.key) {
+            let others = stored.values.into_iter().filter(|(name, _)| !records.changed.contains(name));
+            let others: Vec<_> = others.collect();
+            records.values.extend(others);
         }
         if let Some(directory) = self.file.parent() {
             fs::create_dir_all(directory)?;
         }
         write_atomically(&self.file, &serde_json::to_vec(&*records)?, Mode::Private)?;
-        records.changed = false;
+        records.changed.clear();
         Ok(())
     }
 
@@ -97,6 +103,10 @@ impl WrittenValues {
 }
 
 impl Records {
+    fn read(file: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(file).ok()?).ok()
+    }
+
     /// Returns the HMAC of the write-only attributes; `None` if there is no key yet.
     fn digest(&self, desired: &Resource) -> Option<String> {
         if self.key.is_empty() {
