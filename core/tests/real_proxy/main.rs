@@ -6,6 +6,8 @@
 
 #[path = "../support/network.rs"]
 mod network;
+#[path = "../support/ports.rs"]
+mod ports;
 #[path = "../server/proxied.rs"]
 mod proxied;
 #[path = "../server/recorder.rs"]

@@ -1,11 +1,13 @@
 //! A tinyproxy process.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio::net::TcpStream;
+
+use crate::ports::free_ports;
 
 pub const USER: &str = "operator";
 pub const PASSWORD: &str = "proxy-password";
@@ -28,7 +30,8 @@ impl Tinyproxy {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let directory = tempfile::tempdir().unwrap();
-            let address = free_address();
+            let [port] = free_ports();
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
             let process = launch(&directory, address, upstream);
             let mut proxy = Self { address, process, _directory: directory };
             if proxy.listens(deadline).await {
@@ -64,11 +67,6 @@ impl Drop for Tinyproxy {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// It cannot choose a port itself.
-fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 fn launch(directory: &TempDir, address: SocketAddr, upstream: SocketAddr) -> Child {

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::support::authority::{Authority, Certified};
 use crate::support::cluster::{Cluster, config_dir};
 use crate::support::faulty_api::Trouble;
+use crate::support::ports::free_ports;
 use crate::support::world::{World, declarest, on_cluster};
 
 const KINDS: [&str; 4] = ["managedserver", "resourcerepository", "secretstore", "syncpolicy"];
@@ -280,7 +281,8 @@ async fn risky_fields_are_allowed_with_warnings() {
 
 #[tokio::test]
 async fn the_operator_waits_for_its_certificate_and_reloads_it() {
-    let probes = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let [port] = free_ports();
+    let probes = format!("127.0.0.1:{port}");
     let probe = format!("--health-probe-bind-address={probes}");
     let host = Host::with(Authority::new().unwrap(), tempfile::tempdir().unwrap(), &[&probe]).await;
     let readiness =

@@ -2,7 +2,6 @@
 //! in everything that the operator says.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 
 use axum::Router;
 use axum::body::to_bytes;
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use crate::canaries::{self, STORE_KEY, canary, wide_canary};
 use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
+use crate::support::ports::free_ports;
 use crate::support::world::{Object, World, declarest, ready};
 
 /// Where a secret may be. The keys of one Secret, and its values.
@@ -145,7 +145,7 @@ async fn objects<K: Object>(world: &World) -> (String, String) {
 #[tokio::test]
 async fn nothing_that_is_secret_is_anywhere_else() {
     let held = Canaries::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let [port] = free_ports();
     let metrics = format!("127.0.0.1:{port}");
     let world = World::start_with(&[&format!("--metrics-bind-address={metrics}"), "--log-level=trace"]).await;
     let url = echo().await;

@@ -1,7 +1,7 @@
 //! How the operator gets in at a managed server: tokens, client certificates, proxies, all from Secrets that are
 //! replaced while it runs.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use declarest_operator::crd::sync_policy::RunKind;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::support::bearer::Bearer;
 use crate::support::git_remote::GitRemote;
 use crate::support::network::{Authority, Identity, RecordingProxy};
+use crate::support::ports::free_ports;
 use crate::support::rest_server::{Config, Matcher, RestServer};
 use crate::support::world::{World, condition, declarest};
 
@@ -41,7 +42,8 @@ fn rest_server() -> (RestServer, SocketAddr) {
 
 /// Starts an operator, and returns the address of its metrics.
 async fn measured() -> (World, String) {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let [port] = free_ports();
+    let address = format!("127.0.0.1:{port}");
     let world = World::start_with(&[&format!("--metrics-bind-address={address}")]).await;
     (world, format!("http://{address}/metrics"))
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
 use crate::support::network::RecordingProxy;
+use crate::support::ports::free_ports;
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::vault::FakeVault;
 use crate::support::world::{World, declarest, ready};
@@ -324,8 +325,8 @@ async fn a_proxy_that_refuses_is_followed_through_its_secret() {
 async fn a_vault_that_was_never_reached_is_unavailable_at_once() {
     let world = World::start().await;
     world.create_secret("store", &[("user", "ops"), ("password", "p")]).await;
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    world.create(vault(&format!("http://{gone}"))).await;
+    let [gone] = free_ports();
+    world.create(vault(&format!("http://127.0.0.1:{gone}"))).await;
     let status = reported(&world, "StoreUnavailable", "cannot be reached").await;
     assert_eq!(ready(&status.conditions).status, "False");
 }

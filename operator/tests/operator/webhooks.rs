@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 
 use crate::support::faulty_api::Trouble;
 use crate::support::git_remote::GitRemote;
+use crate::support::ports::free_ports;
 use crate::support::signature::signature as code;
 use crate::support::world::{World, declarest, on_cluster, ready};
 
@@ -351,7 +352,8 @@ async fn an_operator_of_one_namespace_serves_short_paths_and_no_other_namespace(
 
 #[tokio::test]
 async fn deliveries_are_counted_by_result() {
-    let metrics = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let [port] = free_ports();
+    let metrics = format!("127.0.0.1:{port}");
     let listen = format!("--metrics-bind-address={metrics}");
     let host = Host::with(&["--repository-webhook-bind-address=127.0.0.1:0", &listen], json!({})).await;
     answer(host.delivery("d1", MAIN)).await;

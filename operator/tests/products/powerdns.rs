@@ -7,9 +7,10 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::command_line;
-use crate::process::{Process, free_ports};
+use crate::process::Process;
 use crate::product::{Login, Product, answers};
 use crate::scene::{By, Scene};
+use crate::support::ports::free_ports;
 
 const SCHEMA: &str = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql";
 

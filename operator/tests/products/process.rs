@@ -1,7 +1,6 @@
 //! A program as a child process, with a directory of its own.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -56,10 +55,4 @@ impl Drop for Process {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
-}
-
-/// Ports of loopback without a listener. All are held until all are known, so that they differ.
-pub fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
 }

@@ -8,9 +8,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::command_line;
-use crate::process::{Process, free_ports};
+use crate::process::Process;
 use crate::product::{Login, Product, answers, client};
 use crate::scene::{By, Scene};
+use crate::support::ports::free_ports;
 
 async fn start() -> Product {
     let [mapper, broker, distribution, api] = free_ports();

@@ -10,9 +10,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::command_line::{self, CommandLine};
-use crate::process::{Process, free_ports};
+use crate::process::Process;
 use crate::product::{Login, Product, answers};
 use crate::scene::{By, Scene};
+use crate::support::ports::free_ports;
 
 async fn start() -> Product {
     let program = env::var("VAULT_BIN").unwrap_or_default();

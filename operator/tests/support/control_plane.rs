@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use rcgen::KeyPair;
 use serde_json::Value;
 
 use super::authority::Authority;
+use super::ports::free_ports;
 
 /// Starting both takes 5 to 10 s on an idle machine; builds may run beside.
 const START_TIMEOUT: Duration = Duration::from_mins(2);
@@ -54,7 +54,7 @@ impl ControlPlane {
             .tempdir()
             .map_err(|error| format!("cannot create a directory for the cluster: {error}"))?;
         let dir = directory.path().to_owned();
-        let [etcd_client, etcd_peer, api_port] = free_ports()?;
+        let [etcd_client, etcd_peer, api_port] = free_ports();
         let admin_token = "admin";
         let ca = write_credentials(&dir, admin_token)?;
 
@@ -97,20 +97,6 @@ impl ControlPlane {
         }
         Ok(())
     }
-}
-
-/// Ports without a listener. All are held until all are known, so that they differ.
-fn free_ports<const N: usize>() -> Result<[u16; N], String> {
-    let listeners: Vec<TcpListener> = (0..N)
-        .map(|_| TcpListener::bind("127.0.0.1:0"))
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("cannot find a free port: {error}"))?;
-    let mut ports = [0; N];
-    for (port, listener) in ports.iter_mut().zip(&listeners) {
-        *port =
-            listener.local_addr().map_err(|error| format!("cannot read a local address: {error}"))?.port();
-    }
-    Ok(ports)
 }
 
 /// Writes the serving certificate, the key that signs tokens of service accounts and the admin token;

@@ -18,6 +18,8 @@ pub mod manifests;
 #[path = "../../../core/tests/support/network.rs"]
 pub mod network;
 pub mod otlp;
+#[path = "../../../core/tests/support/ports.rs"]
+pub mod ports;
 pub mod published;
 #[path = "../../../demo/rest_server/mod.rs"]
 pub mod rest_server;
