@@ -27,6 +27,7 @@ pub async fn run(
     let _lock = directories::lock(&options.state_dir).await?;
     let api = Api::restore(crd::all(), &options.state_dir)?;
     let manifests = Manifests::new(options.manifests.clone(), api.client());
+    let changes = manifests.changes();
     report(&manifests.load().await?);
     // The API ends after the controllers, because they still write to it while they drain.
     let close = CancellationToken::new();
@@ -34,7 +35,7 @@ pub async fn run(
     if let Some(address) = &options.api_listen {
         listen(&api, address, &options.state_dir, &close, &mut background).await?;
     }
-    background.spawn("watch of the manifests", manifests.watch(stop.clone()));
+    background.spawn("watch of the manifests", manifests.watch(changes, stop.clone()));
     let platform = Platform {
         client: api.client(),
         directories: Directories::below(&options.state_dir),

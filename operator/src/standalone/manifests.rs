@@ -232,15 +232,12 @@ impl Manifests {
     }
 
     /// Applies the directory on every change and every 30 seconds, until `shutdown` is cancelled.
-    pub async fn watch(self, shutdown: CancellationToken) {
-        let (sender, mut changes) = mpsc::channel(1);
-        // Dropping the watcher would end the notifications.
-        let _watcher = self.notify(sender);
+    pub async fn watch(self, mut changes: Changes, shutdown: CancellationToken) {
         let mut reported = BTreeSet::new();
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                Some(()) = changes.recv() => settle(&mut changes).await,
+                Some(()) = changes.received.recv() => changes.settle().await,
                 () = tokio::time::sleep(REAPPLY_INTERVAL) => {}
             }
             match self.load().await {
@@ -250,7 +247,10 @@ impl Manifests {
         }
     }
 
-    fn notify(&self, changed: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+    /// Begins to receive the changes of the directory. A load after that misses no change, if [`Manifests::watch`]
+    /// follows.
+    pub fn changes(&self) -> Changes {
+        let (changed, received) = mpsc::channel(1);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Reads of files are events too. If the channel is full, it already holds a change.
             if event.is_ok_and(|event| !event.kind.is_access()) {
@@ -261,14 +261,27 @@ impl Manifests {
             watcher.watch(&self.dir, RecursiveMode::Recursive)?;
             Ok(watcher)
         });
-        watcher
-            .inspect_err(|error| {
-                tracing::warn!(
-                    directory = %self.dir.display(), %error,
-                    "cannot watch the manifests directory; changes are seen only every 30 seconds"
-                );
-            })
-            .ok()
+        let watcher = watcher.inspect_err(|error| {
+            tracing::warn!(
+                directory = %self.dir.display(), %error,
+                "cannot watch the manifests directory; changes are seen only every 30 seconds"
+            );
+        });
+        Changes { received, _watcher: watcher.ok() }
+    }
+}
+
+/// Changes of the directory of manifests.
+pub struct Changes {
+    received: mpsc::Receiver<()>,
+    /// Dropping it would end the notifications.
+    _watcher: Option<notify::RecommendedWatcher>,
+}
+
+impl Changes {
+    /// Waits until no change has arrived for the debounce time.
+    async fn settle(&mut self) {
+        while let Ok(Some(())) = tokio::time::timeout(DEBOUNCE, self.received.recv()).await {}
     }
 }
 
@@ -287,11 +300,6 @@ fn describe(error: kube::Error) -> String {
         kube::Error::Api(status) => status.message,
         other => other.to_string(),
     }
-}
-
-/// Waits until no change has arrived for the debounce time.
-async fn settle(changes: &mut mpsc::Receiver<()>) {
-    while let Ok(Some(())) = tokio::time::timeout(DEBOUNCE, changes.recv()).await {}
 }
 
 /// Logs problems that the last load did not have.

@@ -208,18 +208,14 @@ async fn wait_for(client: &kube::Client, name: &str, present: bool) {
 async fn a_watched_directory_is_applied_until_shutdown() {
     let directory = directory(&[("a.yaml", &manifest("a", "http://a"))]);
     let client = api().client();
-    load(directory.path(), &client).await;
     let shutdown = CancellationToken::new();
     let manifests = Manifests::new(directory.path().to_owned(), client.clone());
-    let watching = tokio::spawn(manifests.watch(shutdown.clone()));
-    // The first changes may come before the watch is set up, so this change is repeated until it is applied.
-    let added = async {
-        while widgets(&client).get_opt("b").await.unwrap().is_none() {
-            fs::write(directory.path().join("b.yaml"), manifest("b", "http://b")).unwrap();
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), added).await.expect("the new file is applied");
+    let changes = manifests.changes();
+    manifests.load().await.unwrap();
+    // A change between the first load and the watch, as the operator starts.
+    fs::write(directory.path().join("b.yaml"), manifest("b", "http://b")).unwrap();
+    let watching = tokio::spawn(manifests.watch(changes, shutdown.clone()));
+    wait_for(&client, "b", true).await;
     fs::remove_file(directory.path().join("a.yaml")).unwrap();
     wait_for(&client, "a", false).await;
     fs::create_dir(directory.path().join("sub")).unwrap();
