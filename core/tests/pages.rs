@@ -20,7 +20,8 @@ use rstest::rstest;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// A request, and the status, the `Link` and the body of its response. `SERVER` stands for the server's URL.
+/// A request, and the status, the `Link` or another field, and the body of its response. `SERVER` stands for the server's
+/// URL.
 type Route = (&'static str, u16, &'static str, &'static str);
 
 struct Server {
@@ -83,7 +84,8 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
         found.map_or((404, "", "{}"), |(_, status, link, body)| (*status, *link, *body));
     let mut response = Response::builder().status(status).header(CONTENT_TYPE, "application/json");
     if !link.is_empty() {
-        response = response.header(LINK, link.replace("SERVER", &script.origin));
+        let (name, value) = link.split_once(": ").unwrap_or((LINK.as_str(), link));
+        response = response.header(name, value.replace("SERVER", &script.origin));
     }
     response.body(body.replace("SERVER", &script.origin).into()).unwrap()
 }
@@ -211,6 +213,16 @@ async fn all_pages_are_read(#[case] metadata: &str, #[case] routes: &'static [Ro
     &[("GET /orders", 200, "", r#"{"items":[{"id":1}],"next":"/9j/4AAQ"}"#)],
     "1 and more"
 )]
+#[case::a_url_in_another_header(
+    "{}",
+    &[("GET /orders", 200, "Next-Page: SERVER/api/orders?page=2", r#"[{"id":1}]"#)],
+    "1 and more"
+)]
+#[case::whole_regardless_of_headers(
+    "operations: {list: {pagination: {style: none}}}",
+    &[("GET /orders", 200, "Next-Page: SERVER/api/orders?page=2", r#"[{"id":1}]"#)],
+    "1"
+)]
 #[case::not_where_declared(
     "operations: {list: {pagination: {style: next, pointer: /no/such}}}",
     URLS,
@@ -329,6 +341,7 @@ const FIRST_TWO: [Route; 2] = [
     ("GET /orders", 200, "<?page=2>; rel=next", r#"[{"id":1,"name":"a"}]"#),
     ("GET /orders?page=2", 200, "<?page=3>; rel=next", r#"[{"id":2,"name":"b"}]"#),
 ];
+const CUT: &[Route] = &[("GET /orders", 200, "X-Next-Cursor: b", r#"[{"id":1,"name":"a"}]"#)];
 const BROKEN: &[Route] = &[FIRST_TWO[0], FIRST_TWO[1], ("GET /orders?page=3", 404, "", "nothing")];
 const SOUND: &[Route] = &[
     FIRST_TWO[0],
@@ -362,6 +375,16 @@ async fn an_incomplete_list_leads_to_no_creation_and_no_deletion() {
     assert_eq!((report.stats.failed, report.stats.pruned), (2, 0), "{report:?}");
     let failure = format!("{:?}", report.failures);
     assert!(failure.contains("page 3: GET /orders: remote request failed with status 404"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_list_that_a_header_continues_leads_to_no_creation_and_no_deletion() {
+    let server = Server::new(NAMED, CUT).await;
+    let report = run(&server).await;
+    assert_eq!(writes(&server), Vec::<String>::new());
+    assert_eq!((report.stats.failed, report.stats.pruned), (2, 0), "{report:?}");
+    let failure = format!("{:?}", report.failures);
+    assert!(failure.contains("the list of its collection has further pages"), "{failure}");
 }
 
 #[tokio::test]
