@@ -238,6 +238,27 @@ async fn one_page_is_read(#[case] metadata: &str, #[case] routes: &'static [Rout
     assert_eq!(server.requests(), [routes[0].0]);
 }
 
+/// Some servers filter their pages, so a few may be empty. A server may also link from each page to another one.
+#[rstest]
+#[case::filtered(19, "1 2", 21)]
+#[case::endless(50, "1 and more", 21)]
+#[tokio::test]
+async fn a_list_may_have_empty_pages(#[case] empty: usize, #[case] ids: &str, #[case] requests: usize) {
+    let leaked = |text: String| -> &'static str { text.leak() };
+    let page = |number: usize| -> Route {
+        let url = if number == 0 { String::new() } else { format!("?page={number}") };
+        let (link, body) = match number {
+            0 => ("<?page=1>; rel=next".to_owned(), r#"[{"id":1}]"#),
+            _ if number > empty => (String::new(), r#"[{"id":2}]"#),
+            _ => (format!("<?page={}>; rel=next", number + 1), "[]"),
+        };
+        (leaked(format!("GET /orders{url}")), 200, leaked(link), body)
+    };
+    let server = Server::new("{}", (0..=empty + 1).map(page).collect::<Vec<_>>().leak()).await;
+    assert_eq!(server.ids().await.as_deref(), Ok(ids));
+    assert_eq!(server.requests().len(), requests);
+}
+
 const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: page, size: 1}}}";
 
 #[rstest]
