@@ -221,7 +221,9 @@ impl Remote {
             Err(error) if error.lacks_reference() => {
                 Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
             }
-            read if wanted.rules.resolved().singleton => of_singleton(wanted.clone(), read),
+            read if wanted.rules.resolved().singleton => {
+                self.of_singleton(wanted.clone(), read, doomed).await
+            }
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) => Box::pin(self.search(wanted, read, doomed)).await,
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
@@ -234,7 +236,7 @@ impl Remote {
         match self.read_at(&at).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
-            read if wanted.rules.resolved().singleton => of_singleton(at, read),
+            read if wanted.rules.resolved().singleton => self.of_singleton(at, read, doomed).await,
             read => self.judged(wanted, at, read, doubt, doomed).await,
         }
     }
@@ -271,6 +273,9 @@ impl Remote {
         let address = match &read {
             Ok(_) => Address::Found(alias.as_deref()),
             Err(_) if is_not_found(&read) => Address::NotFound,
+            Err(error) if !doomed && self.is_refused_without_parent(&at, error).await => {
+                return Ok(Observed::new(at, None));
+            }
             Err(error) if error.is_unreadable() => Address::Unreadable,
             // The list that shows the resource may not exist without its parent.
             Err(SyncError::Undecided(..))
@@ -319,6 +324,25 @@ impl Remote {
         }
     }
 
+    /// Returns what the read of a singleton at `at` shows. Its absence needs no proof, because it is never created.
+    async fn of_singleton(&self, at: Resource, read: Read, doomed: bool) -> Read {
+        match read {
+            Err(error)
+                if error.category() == Category::NotFound
+                    || !doomed && Box::pin(self.is_refused_without_parent(&at, &error)).await =>
+            {
+                Ok(Observed::new(at, None))
+            }
+            read => read,
+        }
+    }
+
+    /// Whether the server refuses the read of `at`, and its parent is proven absent. Some servers answer 400 or 403 for
+    /// everything below a parent that does not exist.
+    async fn is_refused_without_parent(&self, at: &Resource, error: &SyncError) -> bool {
+        error.is_refusal() && Box::pin(self.parent_is_absent(&at.path, false)).await
+    }
+
     /// Whether a resource whose address shows another alias was applied under the same id before, at its path or at a
     /// path that is no longer declared.
     async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
@@ -364,9 +388,4 @@ impl Remote {
 
 fn is_not_found(read: &Read) -> bool {
     read.as_ref().is_err_and(|error| error.category() == Category::NotFound)
-}
-
-/// Returns what the read of a singleton at `at` shows. Its absence needs no proof, because it is never created.
-fn of_singleton(at: Resource, read: Read) -> Read {
-    if is_not_found(&read) { Ok(Observed::new(at, None)) } else { read }
 }
