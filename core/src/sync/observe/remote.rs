@@ -149,7 +149,8 @@ impl Remote {
             Some(list) => (path.clone(), list?),
         };
         let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
-        if rules.lists_names() {
+        // An entry is not what a read of the member shows.
+        if rules.lists_names() || rules.reads_from_list() {
             let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
             let whole = whole.buffered(self.session.client.max_concurrency());
             named = whole.try_filter_map(|entry| async { Ok(entry) }).try_collect().await?;
@@ -164,7 +165,7 @@ impl Remote {
         Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless })
     }
 
-    /// Returns `entry` with the payload of the member that it names; `None` if it was deleted since.
+    /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.
     /// The collection has the path `located` on the server.
     async fn with_payload(
         &self,
@@ -176,8 +177,16 @@ impl Remote {
         let path = entry.path(located, names)?;
         let rules = self.rules(&path).await?;
         let declared = (collection != located).then(|| entry.path(collection, names)).transpose()?;
-        let member = Resource { declared, ..Resource::by_path(path, rules)? };
-        match self.read_listed(&member, &entry).await {
+        let read = if rules.reads_from_list() {
+            let member = Resource { declared, ..Resource::named(path, rules, entry.payload.clone())? };
+            let (member, lacking) = self.with_template_values(self.with_reader(&member)).await?;
+            lacking.map_or(Ok(()), Err)?;
+            self.of_entry(&member, &entry).await
+        } else {
+            let member = Resource { declared, ..Resource::by_path(path, rules)? };
+            self.read_listed(&member, &entry).await
+        };
+        match read {
             Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
             Err(error) if error.category() == Category::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -375,6 +384,7 @@ impl Remote {
         let listed = Resource { identity, payload: Arc::new(entry.payload.clone()), ..wanted.clone() };
         match self.read_at(&listed).await {
             Ok(observed) => Ok(Observed { at, ..observed }),
+            Err(SyncError::Absent(_)) if wanted.rules.reads_from_list() => Ok(Observed::new(at, None)),
             Err(error)
                 if !wanted.rules.lists_names()
                     && (error.category() == Category::NotFound || error.is_unreadable()) =>
