@@ -78,3 +78,12 @@ fn a_record_ends_with_its_resource() {
     place.declare_ana(&json!({"name": "ana", "password": "1", "key": "2"}));
     assert_eq!(place.apply(), ["PUT /users/ana 200"]);
 }
+
+/// The server does not show the object of the attribute either.
+#[test]
+fn an_object_with_nothing_else_is_not_a_difference() {
+    let resource = "writeOnlyAttributes: [/login/password], replaceOn: [/login/password]";
+    let place = users(resource, &json!({"name": "ana", "login": {"password": "1"}}));
+    assert_eq!(place.apply(), ["POST /users 201"]);
+    assert_eq!(place.apply(), [""; 0]);
+}
