@@ -1,5 +1,6 @@
 //! Attributes that the server accepts and never shows.
 
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
@@ -37,6 +38,10 @@ impl Place {
 
     fn declare_ana(&self, ana: &Value) {
         self.home.write("repo/users/ana/resource.json", &ana.to_string());
+    }
+
+    fn ana(&self) -> Value {
+        serde_json::from_str(&self.home.read("repo/users/ana/resource.json")).unwrap()
     }
 }
 
@@ -86,4 +91,30 @@ fn an_object_with_nothing_else_is_not_a_difference() {
     let place = users(resource, &json!({"name": "ana", "login": {"password": "1"}}));
     assert_eq!(place.apply(), ["POST /users 201"]);
     assert_eq!(place.apply(), [""; 0]);
+}
+
+/// The file holds a placeholder, or the value itself.
+#[rstest]
+#[case::save(&["resource", "save", "/users/ana", "--force"])]
+#[case::save_a_collection(&["resource", "save", "/users/", "--force"])]
+#[case::import(&["import", "/users", "--force"])]
+#[case::refresh(&["resource", "apply", "/users/ana", "--refresh"])]
+fn the_file_keeps_them(#[case] args: &[&str], #[values("{{secret .}}", "1")] password: &str) {
+    let ana = json!({"name": "ana", "size": 1, "login": {"password": password}});
+    let place = users("writeOnlyAttributes: [/login/password]", &ana);
+    let stored = place.run(&["secret", "set", "users/ana:/login/password", "1"]);
+    assert_eq!(stored.code, 0, "{stored}");
+    place.server.put("/users/ana", json!({"name": "ana", "size": 2}));
+    let run = place.run(args);
+    assert_eq!(run.code, 0, "{run}");
+    let size = if args.contains(&"--refresh") { 1 } else { 2 };
+    assert_eq!(place.ana(), json!({"name": "ana", "size": size, "login": {"password": password}}));
+}
+
+#[test]
+fn a_payload_of_the_user_is_saved_as_it_is() {
+    let place = users("writeOnlyAttributes: [/key]", &json!({"name": "ana", "key": "1"}));
+    let run =
+        place.run(&["resource", "save", "/users/ana", "--force", "-f", r#"{"name": "ana", "size": 3}"#]);
+    assert_eq!((run.code, place.ana()), (0, json!({"name": "ana", "size": 3})), "{run}");
 }
