@@ -121,16 +121,15 @@ impl<'a> Workspace<'a> {
         };
         let secrets = SecretReader::new(store);
         self.messages.hide_read(&secrets);
-        let session = self.session_without_secrets()?;
-        let written = self.state.as_ref().map(|state| WrittenValues::open(state, session.client.address()));
-        Ok(Session { secrets, written: written.map(Arc::new), ..session })
+        Ok(Session { secrets, ..self.session_without_secrets()? })
     }
 
     /// Returns a session for commands that show or delete resources, which do not need secrets.
     pub fn session_without_secrets(&self) -> Result<Session, Failure> {
         let client = self.client.clone();
         let client = client.ok_or_else(|| Failure::internal("the command did not connect to the server"))?;
-        Ok(Session::new(Arc::clone(&self.tree), Arc::clone(&self.metadata), client))
+        let written = self.state.as_ref().map(|state| Arc::new(WrittenValues::open(state, client.address())));
+        Ok(Session { written, ..Session::new(Arc::clone(&self.tree), Arc::clone(&self.metadata), client) })
     }
 
     /// Returns the managed server.

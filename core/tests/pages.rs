@@ -20,7 +20,8 @@ use rstest::rstest;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// A request, and the status, the `Link` and the body of its response. `SERVER` stands for the server's URL.
+/// A request, and the status, the `Link` or another field, and the body of its response. `SERVER` stands for the server's
+/// URL.
 type Route = (&'static str, u16, &'static str, &'static str);
 
 struct Server {
@@ -83,7 +84,8 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
         found.map_or((404, "", "{}"), |(_, status, link, body)| (*status, *link, *body));
     let mut response = Response::builder().status(status).header(CONTENT_TYPE, "application/json");
     if !link.is_empty() {
-        response = response.header(LINK, link.replace("SERVER", &script.origin));
+        let (name, value) = link.split_once(": ").unwrap_or((LINK.as_str(), link));
+        response = response.header(name, value.replace("SERVER", &script.origin));
     }
     response.body(body.replace("SERVER", &script.origin).into()).unwrap()
 }
@@ -211,6 +213,16 @@ async fn all_pages_are_read(#[case] metadata: &str, #[case] routes: &'static [Ro
     &[("GET /orders", 200, "", r#"{"items":[{"id":1}],"next":"/9j/4AAQ"}"#)],
     "1 and more"
 )]
+#[case::a_url_in_another_header(
+    "{}",
+    &[("GET /orders", 200, "Next-Page: SERVER/api/orders?page=2", r#"[{"id":1}]"#)],
+    "1 and more"
+)]
+#[case::whole_regardless_of_headers(
+    "operations: {list: {pagination: {style: none}}}",
+    &[("GET /orders", 200, "Next-Page: SERVER/api/orders?page=2", r#"[{"id":1}]"#)],
+    "1"
+)]
 #[case::not_where_declared(
     "operations: {list: {pagination: {style: next, pointer: /no/such}}}",
     URLS,
@@ -224,6 +236,27 @@ async fn one_page_is_read(#[case] metadata: &str, #[case] routes: &'static [Rout
     let server = Server::new(metadata, routes).await;
     assert_eq!(server.ids().await.as_deref(), Ok(ids));
     assert_eq!(server.requests(), [routes[0].0]);
+}
+
+/// Some servers filter their pages, so a few may be empty. A server may also link from each page to another one.
+#[rstest]
+#[case::filtered(19, "1 2", 21)]
+#[case::endless(50, "1 and more", 21)]
+#[tokio::test]
+async fn a_list_may_have_empty_pages(#[case] empty: usize, #[case] ids: &str, #[case] requests: usize) {
+    let leaked = |text: String| -> &'static str { text.leak() };
+    let page = |number: usize| -> Route {
+        let url = if number == 0 { String::new() } else { format!("?page={number}") };
+        let (link, body) = match number {
+            0 => ("<?page=1>; rel=next".to_owned(), r#"[{"id":1}]"#),
+            _ if number > empty => (String::new(), r#"[{"id":2}]"#),
+            _ => (format!("<?page={}>; rel=next", number + 1), "[]"),
+        };
+        (leaked(format!("GET /orders{url}")), 200, leaked(link), body)
+    };
+    let server = Server::new("{}", (0..=empty + 1).map(page).collect::<Vec<_>>().leak()).await;
+    assert_eq!(server.ids().await.as_deref(), Ok(ids));
+    assert_eq!(server.requests().len(), requests);
 }
 
 const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: page, size: 1}}}";
@@ -329,6 +362,7 @@ const FIRST_TWO: [Route; 2] = [
     ("GET /orders", 200, "<?page=2>; rel=next", r#"[{"id":1,"name":"a"}]"#),
     ("GET /orders?page=2", 200, "<?page=3>; rel=next", r#"[{"id":2,"name":"b"}]"#),
 ];
+const CUT: &[Route] = &[("GET /orders", 200, "X-Next-Cursor: b", r#"[{"id":1,"name":"a"}]"#)];
 const BROKEN: &[Route] = &[FIRST_TWO[0], FIRST_TWO[1], ("GET /orders?page=3", 404, "", "nothing")];
 const SOUND: &[Route] = &[
     FIRST_TWO[0],
@@ -362,6 +396,16 @@ async fn an_incomplete_list_leads_to_no_creation_and_no_deletion() {
     assert_eq!((report.stats.failed, report.stats.pruned), (2, 0), "{report:?}");
     let failure = format!("{:?}", report.failures);
     assert!(failure.contains("page 3: GET /orders: remote request failed with status 404"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_list_that_a_header_continues_leads_to_no_creation_and_no_deletion() {
+    let server = Server::new(NAMED, CUT).await;
+    let report = run(&server).await;
+    assert_eq!(writes(&server), Vec::<String>::new());
+    assert_eq!((report.stats.failed, report.stats.pruned), (2, 0), "{report:?}");
+    let failure = format!("{:?}", report.failures);
+    assert!(failure.contains("the list of its collection has further pages"), "{failure}");
 }
 
 #[tokio::test]

@@ -96,3 +96,4 @@ mod validate;
 mod version;
 mod working_days;
 mod world;
+mod write_only;

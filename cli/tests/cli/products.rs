@@ -316,6 +316,28 @@ fn a_member_that_only_a_list_shows_is_created_updated_and_deleted() {
     );
 }
 
+/// The server adds a state to each entry, and shows deleted members for some time.
+#[test]
+fn an_entry_of_a_list_is_transformed_like_a_single_read() {
+    let metadata = "resource: {id: /name, alias: /name}
+operations: {get: {from: list, transforms: [{jqExpression: 'if .deleted then null else del(.state) end'}]}}
+";
+    let place =
+        Place::new(ApiServer::start(&["/bindings"], bindings), &[("bindings/_/metadata.yaml", metadata)]);
+    place.server.put("/bindings/b1", json!({"name": "b1", "to": "x", "state": "up"}));
+    place.server.put("/bindings/b2", json!({"name": "b2", "to": "x", "deleted": true}));
+    let run = place.run(&["resource", "save", "/bindings/"]);
+    assert_eq!(run.code, 0, "{run}");
+    let saved: Value = serde_json::from_str(&place.home.read("repo/bindings/b1/resource.json")).unwrap();
+    assert_eq!(saved, json!({"name": "b1", "to": "x"}));
+    place.home.write("repo/bindings/b2/resource.json", r#"{"name": "b2", "to": "y"}"#);
+    let run = place.run(&["plan", "/", "-r"]);
+    insta::assert_snapshot!(run.stdout, @r"
+    + /bindings/b2
+    Plan: 1 to create, 0 to update, 0 to delete, 1 unchanged.
+    ");
+}
+
 /// A singleton has neither POST nor DELETE.
 fn profile(request: &Request, store: &mut Store) -> Answer {
     match request.method.as_str() {

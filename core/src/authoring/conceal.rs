@@ -96,6 +96,7 @@ pub fn conceal(
 struct Candidates {
     collection: Option<LogicalPath>,
     drafts: Vec<Candidate>,
+    observed: bool,
     /// The attributes to take out of every draft in addition to those declared for it.
     selected: BTreeSet<Pointer>,
 }
@@ -129,7 +130,7 @@ impl Candidate {
 
 impl Candidates {
     fn of(metadata: &Metadata, batch: Batch, options: &SecretOptions) -> Result<Self, AuthoringError> {
-        let Batch { collection, drafts } = batch;
+        let Batch { collection, drafts, observed } = batch;
         let drafts = drafts.into_iter().map(|draft| Candidate::of(metadata, draft, options));
         let drafts: Vec<Candidate> = drafts.collect::<Result<_, _>>()?;
         let has_attributes = |payload: &Value| payload.as_object().is_some() || is_whole_placeholder(payload);
@@ -154,7 +155,7 @@ impl Candidates {
                 listed.iter().cloned().collect()
             }
         };
-        Ok(Self { collection, drafts, selected })
+        Ok(Self { collection, drafts, observed, selected })
     }
 
     /// Returns, for each draft, the secrets that would be written in plain text.
@@ -182,6 +183,10 @@ impl Candidates {
                 let attributes: BTreeSet<&Pointer> = attributes.collect();
                 let found = conceal_attributes(&mut draft, attributes, options, concealed)?;
                 handled.insert(draft.path.clone(), found);
+                // Values that are in the file already are not checked again.
+                if self.observed {
+                    draft.keep_write_only(store, rules.resolved())?;
+                }
             }
             concealed.drafts.push(draft);
         }

@@ -49,6 +49,24 @@ impl Draft {
         self.payload = compact(std::mem::take(&mut self.payload), &defaults);
         Ok(())
     }
+
+    /// Adds the write-only attributes that the existing file states and the draft does not.
+    fn keep_write_only(&mut self, store: &Store, resolved: &Resolved) -> Result<(), RepositoryError> {
+        if resolved.write_only_attributes.is_empty() {
+            return Ok(());
+        }
+        let before = match store.get(&self.path) {
+            Ok((_, before)) => before,
+            Err(RepositoryError::ResourceMissing { .. } | RepositoryError::Payload { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for attribute in &resolved.write_only_attributes {
+            if let (Some(value), None) = (attribute.get(&before), attribute.get(&self.payload)) {
+                self.payload = attribute.put(std::mem::take(&mut self.payload), value.clone());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Drafts that are saved together.
@@ -58,6 +76,9 @@ pub struct Batch {
     pub collection: Option<LogicalPath>,
     /// The drafts.
     pub drafts: Vec<Draft>,
+    /// Whether the drafts were read from the server. Then write-only attributes, which it does not show, stay as the
+    /// existing files state them.
+    pub observed: bool,
 }
 
 /// The future content of the files of a resource.

@@ -169,13 +169,24 @@ impl Evaluation<'_> {
         Ok((desired, observed))
     }
 
-    /// Returns `side` without write-only attributes.
+    /// Returns `side` without write-only attributes, and without the objects that hold nothing else: servers often show
+    /// neither.
     fn shown<'v>(&self, side: Cow<'v, Value>) -> Cow<'v, Value> {
         let write_only = &self.rules.resolved.write_only_attributes;
         if write_only.is_empty() {
             return side;
         }
-        Cow::Owned(write_only.iter().fold(side.into_owned(), |side, pointer| pointer.remove(side)))
+        Cow::Owned(write_only.iter().fold(side.into_owned(), |side, pointer| {
+            let mut side = pointer.remove(side);
+            for length in (1..pointer.tokens().len()).rev() {
+                let above: Pointer = pointer.tokens()[..length].iter().cloned().collect();
+                if !above.get(&side).and_then(Value::as_object).is_some_and(Object::is_empty) {
+                    break;
+                }
+                side = above.remove(side);
+            }
+            side
+        }))
     }
 
     /// Adds the names that `desired` states only for templates: a name from the path is not a part of the content.

@@ -43,9 +43,33 @@ pub struct Paging {
     /// The number of entries of the whole list: `X-Total-Count`, `X-Total`, or the length in `Content-Range` (RFC
     /// 9110 §14.4).
     pub total: Option<u64>,
-    /// Whether there are further pages: `X-Next-Page`, or a range of unknown length.
+    /// Whether there are further pages: a field such as `Next-Page`, or a range of unknown length.
     pub continues: bool,
 }
+
+/// Fields that state the URL, number or token of the next page, or that there is one. Their names may begin with `X-`.
+const NEXT_PAGE: [&str; 20] = [
+    "next-page",
+    "next-page-token",
+    "next-page-url",
+    "next-page-link",
+    "next-cursor",
+    "next-token",
+    "next-offset",
+    "next-link",
+    "next-url",
+    "next",
+    "continuation",
+    "continuation-token",
+    "ms-continuation",
+    "ms-continuationtoken",
+    "opc-next-page",
+    "page-next",
+    "has-more",
+    "has-next",
+    "has-next-page",
+    "pagination-next",
+];
 
 impl Paging {
     pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
@@ -56,8 +80,18 @@ impl Paging {
         let counted = |name| text(name)?.parse().ok();
         let partial = status == StatusCode::PARTIAL_CONTENT || range.is_some();
         let total = counted("x-total-count").or_else(|| counted("x-total")).or(length);
-        Self { total, continues: text("x-next-page").is_some() || (partial && total.is_none()) }
+        let names_next = headers.iter().any(|(name, value)| {
+            let name = name.as_str();
+            NEXT_PAGE.contains(&name.strip_prefix("x-").unwrap_or(name)) && is_next(value)
+        });
+        Self { total, continues: names_next || (partial && total.is_none()) }
     }
+}
+
+/// Whether the value of such a field states that there is a next page.
+fn is_next(value: &HeaderValue) -> bool {
+    let value = value.as_bytes().trim_ascii();
+    !["", "false", "null"].iter().any(|none| value.eq_ignore_ascii_case(none.as_bytes()))
 }
 
 impl Response {
@@ -210,6 +244,16 @@ mod tests {
     #[case(200, &[("x-total-count", "120")], Some(120), false)]
     #[case(200, &[("x-total", "3"), ("x-next-page", "")], Some(3), false)]
     #[case(200, &[("x-next-page", "2")], None, true)]
+    #[case(200, &[("next-page", "http://h.test/x?_token=a")], None, true)]
+    #[case(200, &[("x-next-cursor", "a")], None, true)]
+    #[case(200, &[("x-continuation-token", "a")], None, true)]
+    #[case(200, &[("x-ms-continuationtoken", "a")], None, true)]
+    #[case(200, &[("opc-next-page", "a")], None, true)]
+    #[case(200, &[("x-has-more", "true")], None, true)]
+    #[case(200, &[("x-has-more", "False")], None, false)]
+    #[case(200, &[("next-page", " ")], None, false)]
+    #[case(200, &[("next-cursor", "null")], None, false)]
+    #[case(200, &[("x-previous-page", "1")], None, false)]
     #[case(206, &[("content-range", "items 0-49/120")], Some(120), false)]
     #[case(206, &[("content-range", "items 0-49/*")], None, true)]
     #[case(206, &[], None, true)]

@@ -4,11 +4,12 @@ use axum::Router;
 use axum::http::{StatusCode, Uri};
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{self, Options, Outcome, Reading, Selection, Session, Stop};
+use rstest::rstest;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::client::client;
-use crate::rest_server::Config;
+use crate::rest_server::{Config, Matcher};
 use crate::scene::Scene;
 use crate::world::World;
 
@@ -58,6 +59,63 @@ async fn a_name_is_never_sent_in_the_place_of_an_id() {
     scene.server().put_by_hand("/tills-of/w-1/t2", json!({"id": "t2", "open": false}));
     assert_eq!(scene.run(Reading::Bulk).await.stats.updated, 1);
     assert_eq!(scene.server().get("/tills-of/w-1/t2").unwrap()["open"], true);
+}
+
+/// An organisation that does not exist, and a server that refuses to show what is below it.
+fn organisation(status: u16) -> World {
+    let world = World::new(
+        Config {
+            collections: ["/orgs", "/orgs/*/keys", "/orgs/*/keys/*/uses"].map(str::to_owned).to_vec(),
+            ..Config::default()
+        },
+        &[
+            ("orgs/_/metadata.yaml", "resource: {id: /id, alias: /id}"),
+            ("orgs/acme/resource.json", r#"{"id":"acme"}"#),
+            ("orgs/acme/keys/k1/resource.json", r#"{"id":"k1"}"#),
+            ("orgs/acme/keys/k1/uses/u1/resource.json", r#"{"id":"u1"}"#),
+        ],
+    );
+    world.server.fail(Matcher::new("GET", "/orgs/acme/keys/**"), status, usize::MAX);
+    world
+}
+
+#[rstest]
+#[case::forbidden(403)]
+#[case::bad_request(400)]
+#[tokio::test]
+async fn children_whose_reads_are_refused_are_created_with_their_parent(#[case] status: u16) {
+    let world = organisation(status);
+    let report = world.sync().await;
+    assert_eq!((report.stats.created, report.outcome), (3, Outcome::Succeeded), "{report:?}");
+    let writes = ["POST /orgs 201", "POST /orgs/acme/keys 201", "POST /orgs/acme/keys/k1/uses 201"];
+    assert_eq!(world.writes(), writes);
+}
+
+#[rstest]
+#[case::forbidden(403)]
+#[case::bad_request(400)]
+#[tokio::test]
+async fn a_refusal_below_a_parent_that_exists_is_a_failure(#[case] status: u16) {
+    let world = organisation(status);
+    world.server.put_by_hand("/orgs/acme", json!({"id": "acme"}));
+    let report = world.sync().await;
+    assert_eq!((report.stats.created, report.stats.failed), (0, 2), "{report:?}");
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+/// Whether the organisation exists or not.
+#[rstest]
+#[tokio::test]
+async fn a_refusal_does_not_count_as_a_deletion(
+    #[values(400, 403)] status: u16,
+    #[values(true, false)] has_parent: bool,
+) {
+    let world = organisation(status);
+    if has_parent {
+        world.server.put_by_hand("/orgs/acme", json!({"id": "acme"}));
+    }
+    let report = world.prune_declared("/orgs/acme/keys/old", r#"{"id":"old"}"#).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (0, 1), "{report:?}");
 }
 
 /// The list of a role shows its permissions, and is refused without the role.

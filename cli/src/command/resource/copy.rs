@@ -192,7 +192,7 @@ async fn save(
     let store = authoring.store()?;
     let has_store = invocation.context()?.secret_store().is_ok();
     let options = SecretOptions { has_store, ..SecretOptions::default() };
-    let batch = Batch { collection: None, drafts: vec![draft] };
+    let batch = Batch { collection: None, drafts: vec![draft], observed: false };
     Change::new(workspace, &store, vec![batch], &options)?.carry_out(invocation).await?;
     authoring.finish()?;
     Ok(())

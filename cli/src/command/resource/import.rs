@@ -179,7 +179,7 @@ impl ImportOptions {
             has_store: workspace.context.secret_store().is_ok(),
             ..SecretOptions::default()
         };
-        let batch = Batch { collection: Some(at.path), drafts };
+        let batch = Batch { collection: Some(at.path), drafts, observed: true };
         Ok((Change::new(workspace, store, vec![batch], &secrets)?, collection))
     }
 }

@@ -164,7 +164,7 @@ impl SaveArguments {
     ) -> Result<Vec<Batch>, Failure> {
         let mut batches = Vec::new();
         for (path, found) in fetch(workspace, target, invocation).await? {
-            batches.push(match found {
+            let batch = match found {
                 Read::Collection(items) if self.saves_one() => single(path, item::payloads(items), None),
                 Read::Collection(items) => Batch {
                     collection: Some(path),
@@ -172,12 +172,14 @@ impl SaveArguments {
                         .into_iter()
                         .map(|Item { path, payload, .. }| Draft { path, payload, descriptor: None })
                         .collect(),
+                    observed: true,
                 },
                 Read::Resource(item) => {
                     let descriptor = format_of_file(workspace, &path, &item)?;
                     self.drafts(&workspace.metadata, path, item.payload, descriptor.as_ref())?
                 }
-            });
+            };
+            batches.push(Batch { observed: true, ..batch });
         }
         Ok(batches)
     }
@@ -200,7 +202,7 @@ impl SaveArguments {
         }
         let drafts = drafts_of(metadata, &path, &payload)?.into_iter();
         let drafts = drafts.map(|draft| Draft { descriptor: descriptor.cloned(), ..draft }).collect();
-        Ok(Batch { collection: Some(path), drafts })
+        Ok(Batch { collection: Some(path), drafts, observed: false })
     }
 
     fn without_excluded(&self, metadata: &Metadata, mut batches: Vec<Batch>) -> Result<Vec<Batch>, Failure> {
@@ -224,7 +226,7 @@ impl SaveArguments {
 
 /// Returns the batch of one payload.
 fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> Batch {
-    Batch { collection: None, drafts: vec![Draft { path, payload, descriptor }] }
+    Batch { collection: None, drafts: vec![Draft { path, payload, descriptor }], observed: false }
 }
 
 /// Returns the format for the file of `item`; `None` keeps that of the existing file, or is JSON.

@@ -24,12 +24,12 @@ fn listed(pointers: &[&str]) -> Attributes {
 }
 
 fn single(at: &str, payload: &str) -> Vec<Batch> {
-    vec![Batch { collection: None, drafts: vec![draft(at, payload)] }]
+    vec![Batch { collection: None, drafts: vec![draft(at, payload)], observed: false }]
 }
 
 fn items(collection: &str, items: &[(&str, &str)]) -> Vec<Batch> {
     let drafts = items.iter().map(|(at, payload)| draft(at, payload)).collect();
-    vec![Batch { collection: Some(path(collection)), drafts }]
+    vec![Batch { collection: Some(path(collection)), drafts, observed: false }]
 }
 
 impl Fixture {
@@ -241,7 +241,8 @@ fn binary_resources_are_stored_as_base64() {
     let payload = Value::Bytes(vec![0xff, 0]);
     let drafts = vec![Draft { path: path("/keys/k"), payload, descriptor: None }];
     let options = SecretOptions { whole: true, has_store: true, ..SecretOptions::default() };
-    let concealed = fixture.conceal(vec![Batch { collection: None, drafts }], &options).unwrap();
+    let concealed =
+        fixture.conceal(vec![Batch { collection: None, drafts, observed: false }], &options).unwrap();
     assert_eq!(stored(&concealed), [("keys/k:.", "declarest:whole-resource:v1:base64:/wA=")]);
     fixture.carry_out(concealed);
     assert_eq!(fixture.read("keys/k/resource.bin").unwrap(), "{{secret .}}");

@@ -76,20 +76,22 @@ fn choose(
     last_literal: Option<&str>,
 ) -> IdentityFields {
     let spelled = |wanted: &'_ str| {
-        attributes.iter().map(String::as_str).find(|name| name.eq_ignore_ascii_case(wanted))
+        attributes.iter().map(String::as_str).find(|name| letters(name).eq(letters(wanted)))
     };
     let by_variable = if attributes.is_empty() { variable } else { variable.and_then(spelled) };
     let well_known = || WELL_KNOWN.into_iter().find(|name| attributes.contains(*name));
     let alias = match by_variable.or_else(well_known) {
         Some(name) => name.to_owned(),
-        None => match last_literal.and_then(field_name) {
-            Some(name) if name == "client" => "clientId".to_owned(),
-            Some(name) => name,
-            None => "id".to_owned(),
-        },
+        None => {
+            let name = last_literal.and_then(field_name).unwrap_or_else(|| "id".to_owned());
+            let name = if name == "client" { "clientId".to_owned() } else { name };
+            spelled(&name).map(str::to_owned).unwrap_or(name)
+        }
     };
     let is_variable = by_variable == Some(alias.as_str());
-    let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id";
+    // A name such as `client_id` is the id itself, unless the schema has an `id`, too.
+    let is_stated = alias.contains('_') && attributes.contains(&alias);
+    let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id" && !is_stated;
     let id = if (!is_variable && attributes.contains("id")) || names_an_id { "id" } else { &alias };
     let basis = match by_variable {
         _ if !attributes.is_empty() => Basis::Schema,
@@ -97,6 +99,11 @@ fn choose(
         None => Basis::Name,
     };
     IdentityFields { id: id.to_owned(), alias, basis }
+}
+
+/// Returns the letters of a name, which are equal in `clientId`, `client_id` and `client-id`.
+fn letters(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).map(|byte| byte.to_ascii_lowercase())
 }
 
 /// Returns whether the name of the collection suggests that its resources have secrets.
@@ -143,6 +150,9 @@ mod tests {
     #[case::singular(None, &["color"], Some("shops"), "shop", "shop")]
     #[case::singular_ies(None, &[], Some("api-keys"), "key", "key")]
     #[case::client(None, &[], Some("clients"), "id", "clientId")]
+    #[case::client_in_snake_case(Some("id"), &["client_id", "client_name"], Some("clients"), "client_id", "client_id")]
+    #[case::snake_case_with_id(Some("clientId"), &["client_id", "id"], Some("clients"), "id", "client_id")]
+    #[case::singular_in_snake_case(None, &["api_key"], Some("apiKeys"), "api_key", "api_key")]
     #[case::no_literal(None, &[], None, "id", "id")]
     #[case::no_plural(None, &[], Some("staff"), "staff", "staff")]
     fn chooses(

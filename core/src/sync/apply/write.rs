@@ -97,6 +97,9 @@ impl Writer {
             self.referred.forget(&action.path);
         }
         let step = sent?;
+        if let Some(written) = self.session.written.as_ref().filter(|_| step == Step::Delete) {
+            written.forget(&action.path);
+        }
         let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
         let (unread, update) = match attempt.rest.into_inner() {
             None => (false, None),

@@ -197,6 +197,12 @@ impl SyncError {
         }
     }
 
+    /// Whether the server refuses to show one resource (400, 403). This proves nothing about the resource.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let Self::Server(ServerError::Status { status, .. }) = self else { return false };
+        [StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN].contains(status)
+    }
+
     /// Whether the server answered 401. Then it refuses the credentials for all resources.
     pub(crate) fn is_unauthorized(&self) -> bool {
         self.of_server().is_some_and(|error| error.status() == Some(StatusCode::UNAUTHORIZED))

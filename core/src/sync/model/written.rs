@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Resource;
 use crate::digest::hex;
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::payload::pointer::Pointer;
 use crate::repository::{Mode, write_atomically};
 
 /// Remembers HMACs of the write-only attributes of resources in a file. The values cannot be computed from it.
@@ -30,8 +33,8 @@ pub struct WrittenValues {
 struct Records {
     /// The key of the HMACs, in hexadecimal digits.
     key: String,
-    /// The HMACs by server and path.
-    values: BTreeMap<String, String>,
+    /// The HMACs by server and path, then by the pointer of the attribute.
+    values: BTreeMap<String, BTreeMap<String, String>>,
     /// The names of the values that are not in the file yet.
     #[serde(skip)]
     changed: BTreeSet<String>,
@@ -48,16 +51,16 @@ impl WrittenValues {
         Self { file, server, records }
     }
 
-    /// Whether the write-only attributes of `desired` were written last with these values.
-    pub(crate) fn are_current(&self, desired: &Resource) -> bool {
-        let records = self.records();
-        let Some(recorded) = records.values.get(&self.name(desired)) else { return false };
-        records.digest(desired).is_some_and(|digest| digest == *recorded)
+    /// Whether `value` was written last as this write-only attribute of `desired`; `None` if nothing is recorded.
+    pub(crate) fn is_current(&self, desired: &Resource, attribute: &Pointer, value: &Value) -> Option<bool> {
+        let (name, records) = (self.name(&desired.path), self.records());
+        let recorded = records.values.get(&name)?.get(&attribute.to_string())?;
+        Some(records.digest(&name, attribute, value)? == *recorded)
     }
 
     /// Records that the write-only attributes of `desired` were written.
     pub(crate) fn note(&self, desired: &Resource) {
-        let name = self.name(desired);
+        let name = self.name(&desired.path);
         let mut records = self.records();
         if records.key.is_empty() {
             let mut key = [0; 32];
@@ -67,8 +70,19 @@ impl WrittenValues {
             }
             records.key = hex(&key);
         }
-        if let Some(digest) = records.digest(desired) {
-            records.values.insert(name.clone(), digest);
+        let digests = desired.write_only().filter_map(|(attribute, value)| {
+            Some((attribute.to_string(), records.digest(&name, attribute, value)?))
+        });
+        let digests = digests.collect();
+        records.values.insert(name.clone(), digests);
+        records.changed.insert(name);
+    }
+
+    /// Removes the record of a resource that was deleted, because another one may get its path.
+    pub(crate) fn forget(&self, path: &LogicalPath) {
+        let name = self.name(path);
+        let mut records = self.records();
+        if records.values.remove(&name).is_some() {
             records.changed.insert(name);
         }
     }
@@ -92,8 +106,8 @@ impl WrittenValues {
         Ok(())
     }
 
-    fn name(&self, desired: &Resource) -> String {
-        format!("{} {}", self.server, desired.path)
+    fn name(&self, path: &LogicalPath) -> String {
+        format!("{} {path}", self.server)
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
@@ -107,15 +121,10 @@ impl Records {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
     }
 
-    /// Returns the HMAC of the write-only attributes; `None` if there is no key yet.
-    fn digest(&self, desired: &Resource) -> Option<String> {
-        if self.key.is_empty() {
-            return None;
-        }
+    /// Returns the HMAC of an attribute of the resource `name`; `None` if it cannot be encoded.
+    fn digest(&self, name: &str, attribute: &Pointer, value: &Value) -> Option<String> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.as_bytes());
-        let parts = desired.write_only().map(|(pointer, value)| (pointer.to_string(), value));
-        let parts: BTreeMap<_, _> = parts.collect();
-        let text = serde_json::to_vec(&parts).ok()?;
+        let text = serde_json::to_vec(&(name, attribute, value)).ok()?;
         Some(hex(hmac::sign(&key, &text).as_ref()))
     }
 }

@@ -21,6 +21,9 @@ pub(super) struct Bounds {
 
 pub(super) const LIST_BOUNDS: Bounds = Bounds { pages: 10_000, entries: 1_000_000, bytes: 256 << 20 };
 
+/// How many pages in sequence may be empty, as those that a server filters, before the list counts as cut.
+const EMPTY_PAGES: usize = 20;
+
 /// Whether a list with this number of entries may have been cut at a page size without a sign.
 const fn is_usual_page(entries: u64) -> bool {
     matches!(entries, 12 | 15 | 24)
@@ -36,6 +39,10 @@ pub(super) struct Pages<'a> {
     /// The number of the page that is read now, from 1.
     pub number: usize,
     bytes: usize,
+    /// The number of the last pages that are empty.
+    empty: usize,
+    /// The number of entries before them, as the pager counts.
+    counted: u64,
     /// The URLs of the pages.
     seen: HashSet<Url>,
     found: Entries,
@@ -45,8 +52,9 @@ pub(super) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     pub(super) fn new(rules: &'a Rules, collection: &'a LogicalPath, bounds: Bounds) -> Self {
-        let (bytes, seen, found, places) = Default::default();
-        Self { collection, pager: rules.pager(collection), bounds, number: 1, bytes, seen, found, places }
+        let pager = rules.pager(collection);
+        let (bytes, empty, counted, seen, found, places) = Default::default();
+        Self { collection, pager, bounds, number: 1, bytes, empty, counted, seen, found, places }
     }
 
     /// Returns the page after the current one. `answer` is the decoded body of `response` before the transforms.
@@ -86,6 +94,7 @@ impl<'a> Pages<'a> {
         if shown > 0 && count == before && matches!(next, NextPage::With(_)) {
             return Err(self.never_ends("shows only what earlier ones showed: does the server know the query parameters of operations.list.pagination?"));
         }
+        self.empty = if self.is_empty(shown + page.nameless) { self.empty + 1 } else { 0 };
         let goes_on = matches!(next, NextPage::At(_) | NextPage::With(_));
         let limits = [
             (count > self.bounds.entries, format!("{} entries", self.bounds.entries)),
@@ -97,7 +106,16 @@ impl<'a> Pages<'a> {
             Some((_, limit)) => Err(self.unbounded(format!(
                 "it is longer than the limit of {limit}; narrow it with operations.list.query"
             ))),
+            None if goes_on && self.empty >= EMPTY_PAGES => Ok(NextPage::Unknown),
             None => Ok(next),
+        }
+    }
+
+    /// Whether the current page has no entries before transforms, or none of `shown` if they cannot be counted.
+    fn is_empty(&mut self, shown: usize) -> bool {
+        match self.pager.entries() {
+            Some(counted) => std::mem::replace(&mut self.counted, counted) == counted,
+            None => shown == 0,
         }
     }
 

@@ -149,7 +149,8 @@ impl Remote {
             Some(list) => (path.clone(), list?),
         };
         let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
-        if rules.lists_names() {
+        // An entry is not what a read of the member shows.
+        if rules.lists_names() || rules.reads_from_list() {
             let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
             let whole = whole.buffered(self.session.client.max_concurrency());
             named = whole.try_filter_map(|entry| async { Ok(entry) }).try_collect().await?;
@@ -164,7 +165,7 @@ impl Remote {
         Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless })
     }
 
-    /// Returns `entry` with the payload of the member that it names; `None` if it was deleted since.
+    /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.
     /// The collection has the path `located` on the server.
     async fn with_payload(
         &self,
@@ -176,8 +177,16 @@ impl Remote {
         let path = entry.path(located, names)?;
         let rules = self.rules(&path).await?;
         let declared = (collection != located).then(|| entry.path(collection, names)).transpose()?;
-        let member = Resource { declared, ..Resource::by_path(path, rules)? };
-        match self.read_listed(&member, &entry).await {
+        let read = if rules.reads_from_list() {
+            let member = Resource { declared, ..Resource::named(path, rules, entry.payload.clone())? };
+            let (member, lacking) = self.with_template_values(self.with_reader(&member)).await?;
+            lacking.map_or(Ok(()), Err)?;
+            self.of_entry(&member, &entry).await
+        } else {
+            let member = Resource { declared, ..Resource::by_path(path, rules)? };
+            self.read_listed(&member, &entry).await
+        };
+        match read {
             Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
             Err(error) if error.category() == Category::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -221,7 +230,9 @@ impl Remote {
             Err(error) if error.lacks_reference() => {
                 Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
             }
-            read if wanted.rules.resolved().singleton => of_singleton(wanted.clone(), read),
+            read if wanted.rules.resolved().singleton => {
+                self.of_singleton(wanted.clone(), read, doomed).await
+            }
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) => Box::pin(self.search(wanted, read, doomed)).await,
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
@@ -234,7 +245,7 @@ impl Remote {
         match self.read_at(&at).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
-            read if wanted.rules.resolved().singleton => of_singleton(at, read),
+            read if wanted.rules.resolved().singleton => self.of_singleton(at, read, doomed).await,
             read => self.judged(wanted, at, read, doubt, doomed).await,
         }
     }
@@ -271,6 +282,9 @@ impl Remote {
         let address = match &read {
             Ok(_) => Address::Found(alias.as_deref()),
             Err(_) if is_not_found(&read) => Address::NotFound,
+            Err(error) if !doomed && self.is_refused_without_parent(&at, error).await => {
+                return Ok(Observed::new(at, None));
+            }
             Err(error) if error.is_unreadable() => Address::Unreadable,
             // The list that shows the resource may not exist without its parent.
             Err(SyncError::Undecided(..))
@@ -319,6 +333,25 @@ impl Remote {
         }
     }
 
+    /// Returns what the read of a singleton at `at` shows. Its absence needs no proof, because it is never created.
+    async fn of_singleton(&self, at: Resource, read: Read, doomed: bool) -> Read {
+        match read {
+            Err(error)
+                if error.category() == Category::NotFound
+                    || !doomed && Box::pin(self.is_refused_without_parent(&at, &error)).await =>
+            {
+                Ok(Observed::new(at, None))
+            }
+            read => read,
+        }
+    }
+
+    /// Whether the server refuses the read of `at`, and its parent is proven absent. Some servers answer 400 or 403 for
+    /// everything below a parent that does not exist.
+    async fn is_refused_without_parent(&self, at: &Resource, error: &SyncError) -> bool {
+        error.is_refusal() && Box::pin(self.parent_is_absent(&at.path, false)).await
+    }
+
     /// Whether a resource whose address shows another alias was applied under the same id before, at its path or at a
     /// path that is no longer declared.
     async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
@@ -351,6 +384,7 @@ impl Remote {
         let listed = Resource { identity, payload: Arc::new(entry.payload.clone()), ..wanted.clone() };
         match self.read_at(&listed).await {
             Ok(observed) => Ok(Observed { at, ..observed }),
+            Err(SyncError::Absent(_)) if wanted.rules.reads_from_list() => Ok(Observed::new(at, None)),
             Err(error)
                 if !wanted.rules.lists_names()
                     && (error.category() == Category::NotFound || error.is_unreadable()) =>
@@ -364,9 +398,4 @@ impl Remote {
 
 fn is_not_found(read: &Read) -> bool {
     read.as_ref().is_err_and(|error| error.category() == Category::NotFound)
-}
-
-/// Returns what the read of a singleton at `at` shows. Its absence needs no proof, because it is never created.
-fn of_singleton(at: Resource, read: Read) -> Read {
-    if is_not_found(&read) { Ok(Observed::new(at, None)) } else { read }
 }

@@ -10,7 +10,7 @@ use super::asked::Asked;
 use super::contents::References;
 use super::once::Once;
 use crate::memory::{self, LIGHT, Pool, Share, Shortage};
-use crate::metadata::{OperationName, Rules};
+use crate::metadata::{Entry, OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::{MAX_WEIGHT, PayloadType, Value};
 use crate::repository::Tree;
@@ -259,18 +259,24 @@ impl Remote {
         let list = self.listed(&collection).await;
         let question = Question { wanted: Wanted::of(at), ..Question::default() };
         match judge(&question, Address::NotAsked, &list) {
-            Verdict::Present(entry) => {
-                let (found, payload) = (at.with_remote_id(&entry.remote_id), entry.payload.clone());
-                let transform =
-                    move |at: &Resource| Ok(at.evaluation()?.transform(OperationName::Get, payload)?);
-                let payload = evaluated(found.clone(), transform).await?;
-                Ok(Observed::new(found, Some(payload)))
-            }
+            Verdict::Present(entry) => self.of_entry(at, entry).await,
             // The address of its parents may be wrong.
             Verdict::Unknown(Doubt::NoList) | Verdict::Absent(_) => Err(SyncError::Absent(at.path.clone())),
             Verdict::Unknown(doubt) => Err(SyncError::Undecided(at.path.clone(), doubt)),
             Verdict::Here => Err(SyncError::Undecided(at.path.clone(), Doubt::NotListed)),
         }
+    }
+
+    /// Returns the resource that `entry` of the list shows, after the transforms of `get`. If they select nothing, the
+    /// resource does not exist.
+    pub(super) async fn of_entry(&self, at: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
+        let (found, payload) = (at.with_remote_id(&entry.remote_id), entry.payload.clone());
+        let transform = move |at: &Resource| Ok(at.evaluation()?.transform(OperationName::Get, payload)?);
+        let payload = evaluated(found.clone(), transform).await?;
+        if payload.is_null() {
+            return Err(SyncError::Absent(at.path.clone()));
+        }
+        Ok(Observed::new(found, Some(payload)))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::metadata::Difference;
 use crate::metadata::document::OnRemove;
+use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::secrets::DeclaredSecrets;
 use crate::sync::model::{
@@ -41,8 +42,10 @@ fn converge(
     let renumbered = stale.then(|| desired.with_remote_id(found));
     let desired = renumbered.as_ref().unwrap_or(desired);
     let mut differences = desired.evaluation()?.compare(payload)?;
-    if written.is_some_and(|written| !written.are_current(desired)) {
-        differences.extend(desired.write_only().map(|(pointer, _)| Difference::write_only(pointer)));
+    if let Some(written) = written {
+        let is_due = |(at, value): &(&Pointer, &Value)| written.is_current(desired, at, value) != Some(true);
+        let due = desired.write_only().filter(is_due);
+        differences.extend(due.map(|(pointer, _)| Difference::write_only(pointer)));
     }
     let reason = match (differences.is_empty(), force) {
         (true, false) => return Ok(action(Step::Skip, Reason::Equal)),
@@ -58,7 +61,11 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     let mut action = match options.intent {
         Intent::Converge => {
             let action = converge(desired, observed, options.force, options.written.as_deref())?;
-            if must_replace(desired, &action) { replacement(desired, observed, action)? } else { action }
+            if must_replace(desired, &action, options.written.as_deref()) {
+                replacement(desired, observed, action)?
+            } else {
+                action
+            }
         }
         // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
@@ -98,15 +105,23 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     Ok(action)
 }
 
-/// Whether an update cannot correct a difference of `action`, according to metadata.
-fn must_replace(desired: &Resource, action: &Action) -> bool {
-    let fixed = &desired.rules.resolved().replace_on;
+/// Whether an update cannot correct a difference of `action`, according to metadata. A write-only attribute counts only if
+/// the record has another value of it: without a record, the server may have the desired value.
+fn must_replace(desired: &Resource, action: &Action, written: Option<&WrittenValues>) -> bool {
+    let resolved = desired.rules.resolved();
+    let has_changed = |at: &Pointer| {
+        let value = at.get(&desired.payload);
+        written.zip(value).and_then(|(written, value)| written.is_current(desired, at, value)) == Some(false)
+    };
     action.step == Step::Update
         && action.differences.iter().any(|difference| {
             let at = Pointer::parse(&difference.path).unwrap_or_default();
-            fixed.iter().any(|fixed| {
-                at.tokens().starts_with(fixed.tokens()) || fixed.tokens().starts_with(at.tokens())
-            })
+            let is_shown = !resolved.write_only_attributes.contains(&at);
+            let is_fixed = resolved.replace_on.iter().any(|fixed| {
+                // A part of a write-only attribute has no record of its own.
+                at.tokens().starts_with(fixed.tokens()) || is_shown && fixed.tokens().starts_with(at.tokens())
+            });
+            is_fixed && (is_shown || has_changed(&at))
         })
 }
 
@@ -197,7 +212,7 @@ mod tests {
     use super::*;
     use crate::metadata::Metadata;
     use crate::path::LogicalPath;
-    use crate::payload::{Descriptor, PayloadType, Value, decode};
+    use crate::payload::{Descriptor, PayloadType, decode};
     use crate::sync::model::PruneLimit;
 
     fn parse(json: &str) -> Value {

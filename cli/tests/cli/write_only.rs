@@ -1,0 +1,120 @@
+//! Attributes that the server accepts and never shows.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::safety::Place;
+
+/// Never shows the password, the key and the login.
+fn hiding(request: &Request, store: &mut Store) -> Answer {
+    let answer = request.rest(store, Ids::Stated("name"));
+    let shown = |user: &Value| match user.get("size") {
+        Some(size) => json!({"name": user["name"], "size": size}),
+        None => json!({"name": user["name"]}),
+    };
+    match (request.method.as_str(), store.get(&request.path)) {
+        ("GET", Some(user)) => Answer::json(200, &shown(user)),
+        ("GET", None) if request.path == "/users" => {
+            Answer::json(200, &store.members("/users").iter().map(shown).collect())
+        }
+        _ => answer,
+    }
+}
+
+fn users(resource: &str, ana: &Value) -> Place {
+    let metadata = format!("resource: {{id: /name, alias: /name, {resource}}}\n");
+    let files = [("users/_/metadata.yaml", &*metadata), ("users/ana/resource.json", &ana.to_string())];
+    Place::new(ApiServer::start(&["/users"], hiding), &files)
+}
+
+impl Place {
+    fn apply(&self) -> Vec<String> {
+        let before = self.server.writes().len();
+        let run = self.run(&["resource", "apply", "/", "-r"]);
+        assert_eq!(run.code, 0, "{run}");
+        self.server.writes().split_off(before)
+    }
+
+    fn declare_ana(&self, ana: &Value) {
+        self.home.write("repo/users/ana/resource.json", &ana.to_string());
+    }
+
+    fn ana(&self) -> Value {
+        serde_json::from_str(&self.home.read("repo/users/ana/resource.json")).unwrap()
+    }
+}
+
+const FIXED: &str = "writeOnlyAttributes: [/password, /key], replaceOn: [/key]";
+
+/// The record of another machine does not exist here, and a resource that another client created has none.
+#[test]
+fn nothing_is_replaced_without_a_record() {
+    let ana = json!({"name": "ana", "password": "1", "key": "1"});
+    let place = users(FIXED, &ana);
+    place.server.put("/users/ana", ana.clone());
+    assert_eq!(place.apply(), ["PUT /users/ana 200"]);
+    assert_eq!(place.apply(), [""; 0]);
+    place.declare_ana(&json!({"name": "ana", "password": "1", "key": "2"}));
+    assert_eq!(place.apply(), ["DELETE /users/ana 204", "POST /users 201"]);
+    assert_eq!(place.apply(), [""; 0]);
+}
+
+#[test]
+fn another_attribute_replaces_nothing() {
+    let place = users(FIXED, &json!({"name": "ana", "password": "1", "key": "1"}));
+    assert_eq!(place.apply(), ["POST /users 201"]);
+    place.declare_ana(&json!({"name": "ana", "password": "2", "key": "1"}));
+    let plan = place.run(&["plan", "/", "-r"]);
+    assert!(plan.stdout.contains("/password") && !plan.stdout.contains("/key"), "{plan}");
+    assert_eq!(place.apply(), ["PUT /users/ana 200"]);
+    assert_eq!(place.apply(), [""; 0]);
+}
+
+/// The second one belongs to another client.
+#[test]
+fn a_record_ends_with_its_resource() {
+    let ana = json!({"name": "ana", "password": "1", "key": "1"});
+    let place = users(FIXED, &ana);
+    assert_eq!(place.apply(), ["POST /users 201"]);
+    let run = place.run(&["resource", "delete", "/users/ana", "-y"]);
+    assert_eq!((run.code, place.server.get("/users/ana")), (0, None), "{run}");
+    place.server.put("/users/ana", ana);
+    place.declare_ana(&json!({"name": "ana", "password": "1", "key": "2"}));
+    assert_eq!(place.apply(), ["PUT /users/ana 200"]);
+}
+
+/// The server does not show the object of the attribute either.
+#[test]
+fn an_object_with_nothing_else_is_not_a_difference() {
+    let resource = "writeOnlyAttributes: [/login/password], replaceOn: [/login/password]";
+    let place = users(resource, &json!({"name": "ana", "login": {"password": "1"}}));
+    assert_eq!(place.apply(), ["POST /users 201"]);
+    assert_eq!(place.apply(), [""; 0]);
+}
+
+/// The file holds a placeholder, or the value itself.
+#[rstest]
+#[case::save(&["resource", "save", "/users/ana", "--force"])]
+#[case::save_a_collection(&["resource", "save", "/users/", "--force"])]
+#[case::import(&["import", "/users", "--force"])]
+#[case::refresh(&["resource", "apply", "/users/ana", "--refresh"])]
+fn the_file_keeps_them(#[case] args: &[&str], #[values("{{secret .}}", "1")] password: &str) {
+    let ana = json!({"name": "ana", "size": 1, "login": {"password": password}});
+    let place = users("writeOnlyAttributes: [/login/password]", &ana);
+    let stored = place.run(&["secret", "set", "users/ana:/login/password", "1"]);
+    assert_eq!(stored.code, 0, "{stored}");
+    place.server.put("/users/ana", json!({"name": "ana", "size": 2}));
+    let run = place.run(args);
+    assert_eq!(run.code, 0, "{run}");
+    let size = if args.contains(&"--refresh") { 1 } else { 2 };
+    assert_eq!(place.ana(), json!({"name": "ana", "size": size, "login": {"password": password}}));
+}
+
+#[test]
+fn a_payload_of_the_user_is_saved_as_it_is() {
+    let place = users("writeOnlyAttributes: [/key]", &json!({"name": "ana", "key": "1"}));
+    let run =
+        place.run(&["resource", "save", "/users/ana", "--force", "-f", r#"{"name": "ana", "size": 3}"#]);
+    assert_eq!((run.code, place.ana()), (0, json!({"name": "ana", "size": 3})), "{run}");
+}
