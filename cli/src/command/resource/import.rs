@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::change::Change;
 use super::crawl::{Crawl, Listed, Unlisted, crawl};
 use super::item::{Exclusions, Item};
-use super::read::warn_if_partial;
+use super::read::note_if_partial;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -128,7 +128,7 @@ impl ImportOptions {
         let mut changes = Vec::new();
         for listed in std::mem::take(&mut crawl.listed) {
             let pattern = listed.at.pattern.clone();
-            warn_if_partial(&listed.at.path, &listed.members, invocation);
+            note_if_partial(&listed.at.path, &listed.members, invocation);
             match self.change(workspace, store, listed, &mut crawl) {
                 Ok((change, collection)) => {
                     changes.push(change);
