@@ -100,6 +100,9 @@ impl ListArguments {
                 read::note_if_partial(&listed.at.path, &listed.members, invocation);
                 members.entries.extend(listed.members.entries);
             }
+            for pattern in crawl.absent {
+                invocation.messages.note(&format!("{pattern}: the server does not have this collection"));
+            }
             failed = unlisted(crawl.unlisted, invocation);
         } else {
             members = remote.list(path).await?;
