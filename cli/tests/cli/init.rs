@@ -1,7 +1,7 @@
 //! `init`: from nothing to a saved tree and a first plan.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use rstest::rstest;
 
@@ -227,6 +227,16 @@ fn refused(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
     assert!(run.stderr.contains(message), "{run}");
     assert!(!run.stderr.contains("canary"), "{run}");
     assert!(!fresh.home.path(".declarest").exists() && !fresh.home.path("shop").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_created_leaves_no_context() {
+    let fresh = Fresh::new();
+    symlink(fresh.home.path("none/shop"), fresh.home.path("shop")).unwrap();
+    let run = fresh.init(&[]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("cannot create the directory <home>/shop: "), "{run}");
+    assert!(!fresh.home.path(".declarest").exists());
 }
 
 #[test]

@@ -99,7 +99,7 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     let changed = with_context(&stored, &new, false)?;
     let is_new = !stored.catalogue.contexts.iter().any(|context| context.name.0 == new.name);
     if is_new {
-        check_directory(&new.directory)?;
+        create_directory(&new.directory)?;
         if let Some(store) = &new.secret_store {
             create_key(&store.key_file)?;
         }
@@ -205,14 +205,19 @@ fn with_context(stored: &Stored, new: &NewContext, probe: bool) -> Result<Stored
     Ok(stored.with(&catalogue)?)
 }
 
-/// Fails if the directory has content.
-fn check_directory(directory: &Path) -> Result<(), Failure> {
+/// Creates the directory. Fails if it has content.
+fn create_directory(directory: &Path) -> Result<(), Failure> {
     let shown = directory.display();
+    let failed = |action: &str, error: std::io::Error| {
+        Failure::invalid(format!("cannot {action} the directory {shown}: {error}"))
+    };
     match fs::read_dir(directory).map(Iterator::count) {
         Ok(0) => Ok(()),
         Ok(_) => Err(Failure::invalid(format!("{shown} is not empty; name a new or an empty directory"))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Failure::invalid(format!("cannot use the directory {shown}: {error}"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            fs::create_dir_all(directory).map_err(|error| failed("create", error))
+        }
+        Err(error) => Err(failed("use", error)),
     }
 }
 
