@@ -143,7 +143,7 @@ fn pages_that_cannot_be_asked_for() {
     --- stdout
     m1 (m1)
     --- stderr
-    the list of /more has further pages; configure operations.list.pagination to request them
+    the list of /more has further pages; configure operations.list.pagination in more/_/metadata.yaml to request them
     ");
 }
 

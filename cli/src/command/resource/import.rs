@@ -6,7 +6,7 @@ use clap::Args;
 use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions};
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{self, Store};
+use declarest_core::repository::{self, Store, metadata_file};
 use serde::Serialize;
 
 use super::change::Change;
@@ -160,8 +160,10 @@ impl ImportOptions {
         let Listed { at, members } = listed;
         if members.nameless > 0 {
             let message = format!(
-                "{}: {} entries of the list have no name, so they have no path; set resource.alias in its metadata",
-                at.path, members.nameless
+                "{}: {} entries of the list have no name, so they have no path; set resource.alias in {}",
+                at.path,
+                members.nameless,
+                metadata_file(&at.path)
             );
             crawl.fail(at.pattern.clone(), Failure::invalid(message));
         }

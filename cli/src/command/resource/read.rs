@@ -3,7 +3,7 @@
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::MetadataError;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository;
+use declarest_core::repository::{self, metadata_file};
 use declarest_core::sync::{Found, Members, Resource, SyncError, lookup};
 
 use super::item::Item;
@@ -68,7 +68,8 @@ fn collection(
 pub fn note_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
     if members.partial {
         invocation.messages.note(&format!(
-            "the list of {path} has further pages; configure operations.list.pagination to request them"
+            "the list of {path} has further pages; configure operations.list.pagination in {} to request them",
+            metadata_file(path)
         ));
     }
 }
