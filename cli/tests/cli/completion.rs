@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use crate::environment::{declarest, declarest_with};
 
 #[test]
-fn each_shell_gets_a_script_that_knows_the_commands() {
+fn the_script_of_each_shell_completes_the_commands() {
     for (shell, mark) in [
         ("bash", "complete -F"),
         ("zsh", "#compdef declarest"),

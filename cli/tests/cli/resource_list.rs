@@ -136,7 +136,7 @@ fn entries_with_the_same_name(#[case] path: &str, #[case] message: &str) {
 }
 
 #[test]
-fn pages_that_cannot_be_asked_for() {
+fn a_list_with_pages_that_cannot_be_requested() {
     let home = Server::new(ROUTES).home();
     insta::assert_snapshot!(home.run(&["resource", "list", "/more", "-o", "text"]), @r"
     exit 0

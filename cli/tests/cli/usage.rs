@@ -75,7 +75,7 @@ fn without_arguments_help_is_printed() {
 }
 
 #[test]
-fn help_knows_every_command() {
+fn help_works_for_every_command() {
     assert_eq!(declarest(&["help"]).to_string(), declarest(&["--help"]).to_string());
     insta::assert_snapshot!(declarest(&["help", "version"]), @r"
     exit 0
