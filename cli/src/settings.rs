@@ -45,7 +45,7 @@ pub struct GlobalFlags {
         default_missing_value = "true", value_parser = parse_boolean)]
     skip_result_message: Option<bool>,
 
-    /// Do not warn about insecure settings
+    /// Do not print warnings; results are still printed
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = parse_boolean)]
     ignore_warnings: Option<bool>,

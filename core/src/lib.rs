@@ -1,7 +1,7 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
 //! Each module uses only the modules before it in this order:
-//! [`error`] → [`control`] → [`digest`] → [`memory`] → `atomic` → [`confined`] → [`secret`] → [`path`] → [`spans`] →
+//! [`error`] → [`control`] → [`variable`] → [`digest`] → [`memory`] → `atomic` → [`confined`] → [`secret`] → [`path`] → [`spans`] →
 //! [`payload`] → [`proxy`] → [`transport`] →
 //! [`secrets`] → [`repository`] → [`language`] → [`metadata`] → [`bundle`] → [`contract`] → [`server`] → [`sync`] → [`authoring`].
 //!
@@ -30,3 +30,4 @@ pub mod server;
 pub mod spans;
 pub mod sync;
 pub mod transport;
+pub mod variable;

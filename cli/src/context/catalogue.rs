@@ -12,7 +12,7 @@ use declarest_core::repository::{Mode, write_atomically};
 
 use super::checks::{self, Problem};
 use super::error::CatalogueError;
-use super::model::{Catalogue, Context, Credential, FaultyCredential};
+use super::model::{Catalogue, Context, Credential, Fault, FaultyCredential};
 use super::reference::expand;
 use super::section::Setting;
 use super::value::Text;
@@ -191,10 +191,14 @@ impl Stored {
         let found = contexts.into_iter().flatten().enumerate();
         let found = found
             .filter(|(_, field)| field.member_text("name").is_some_and(|text| text.trim() == name.trim()));
-        let [(index, field)] = &found.collect::<Vec<_>>()[..] else {
-            return Err(self.not_found(Some(name)));
+        let (index, field) = match &found.collect::<Vec<_>>()[..] {
+            [] => return Err(self.not_found(Some(name))),
+            [(index, field)] => (*index, field.clone()),
+            [(first, _), (second, _), ..] => {
+                return Err(located(at(&places, checks::same_name(name.trim(), *first, *second))));
+            }
         };
-        let context = Context::read(field.clone()).map_err(located)?;
+        let context = Context::read(field).map_err(located)?;
         let mut catalogue = empty();
         read_credentials(&root, &mut catalogue, |_| Ok(())).map_err(located)?;
         // Empty and duplicate ones; a reference to a variable without a value does not count as empty.
@@ -212,6 +216,17 @@ impl Stored {
                 CatalogueError::Setting { context, field, reason }
             })
         })
+    }
+
+    /// Returns the index of a context. Fails if there are several with this name.
+    pub fn position(&self, name: &str) -> Result<usize, CatalogueError> {
+        let contexts = &self.catalogue.contexts;
+        let mut found = contexts.iter().enumerate().filter(|(_, context)| context.name.0 == name);
+        let (index, context) = found.next().ok_or_else(|| self.not_found(Some(name)))?;
+        if found.next().is_some() {
+            self.check_fault(context)?;
+        }
+        Ok(index)
     }
 
     /// Returns the error of a context that is not found.
@@ -256,7 +271,8 @@ pub fn decode_catalogue(
     if let Some(fault) = catalogue.faulty_credentials.first() {
         return Err(located(fault.reason.clone()));
     }
-    if let Some(fault) = catalogue.contexts.iter().find_map(|context| context.fault.as_ref()) {
+    let faults = catalogue.contexts.iter().filter_map(|context| context.fault.as_deref());
+    if let Some(fault) = catalogue.nameless.iter().chain(faults).next() {
         return Err(located(fault.reason.clone()));
     }
     let places = || root.map(|root| root.places()).unwrap_or_default();
@@ -287,20 +303,29 @@ fn lenient(root: &Field) -> Result<Catalogue, FieldError> {
     let mut stems = BTreeMap::new();
     read_credentials(root, &mut catalogue, |credential| checks::check_credential(credential, &mut stems))?;
     let items = root.member("contexts").map(Field::items).transpose()?.unwrap_or_default();
-    catalogue.contexts = items.into_iter().map(context).collect::<Result<_, _>>()?;
-    checks::names(&catalogue).map_err(located)?;
-    let mut faults = Vec::new();
-    for (index, context) in catalogue.contexts.iter().enumerate() {
-        if context.fault.is_none()
-            && let Err(problem) = checks::check_context(&format!("contexts[{index}]."), context, &catalogue)
-        {
-            faults.push((index, located(problem)));
+    let mut named = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        match context(item.clone())? {
+            Ok(context) => {
+                catalogue.contexts.push(context);
+                named.push((index, item));
+            }
+            Err(fault) => catalogue.nameless.push(fault),
         }
     }
-    let items = root.member("contexts").map(Field::items).transpose()?.unwrap_or_default();
-    let mut items: BTreeMap<usize, Field> = items.into_iter().enumerate().collect();
-    for (index, reason) in faults {
-        if let (Some(context), Some(item)) = (catalogue.contexts.get_mut(index), items.remove(&index)) {
+    let mut reasons = Vec::new();
+    for (context, (index, _)) in catalogue.contexts.iter().zip(&named) {
+        let same = catalogue.contexts.iter().zip(&named).filter(|(other, _)| other.name == context.name);
+        let same: Vec<usize> = same.map(|(_, (index, _))| *index).collect();
+        let checked = match same[..] {
+            [first, second, ..] => Err(checks::same_name(&context.name.0, first, second)),
+            _ if context.fault.is_some() => Ok(()),
+            _ => checks::check_context(&format!("contexts[{index}]."), context, &catalogue),
+        };
+        reasons.push(checked.err().map(located));
+    }
+    for ((context, (_, item)), reason) in catalogue.contexts.iter_mut().zip(named).zip(reasons) {
+        if let Some(reason) = reason {
             *context = Context::faulty(context.name.clone(), item.into_value()?, reason);
         }
     }
@@ -332,12 +357,17 @@ fn read_credentials(
     Ok(())
 }
 
-/// Reads a context. If it is not valid but has a name, the result has a fault.
-fn context(item: Field) -> Result<Context, FieldError> {
-    Context::read(item.clone()).or_else(|reason| {
-        let name = item.member_text("name").and_then(|name| Text::try_from(name.to_owned()).ok());
-        let Some(name) = name else { return Err(reason) };
-        Ok(Context::faulty(name, item.into_value()?, reason))
+/// Reads a context. If it is not valid, the result is a context with a fault, or only the fault if it has no name.
+fn context(item: Field) -> Result<Result<Context, Fault>, FieldError> {
+    let reason = match Context::read(item.clone()) {
+        Ok(context) => return Ok(Ok(context)),
+        Err(reason) => reason,
+    };
+    let name = item.member_text("name").and_then(|name| Text::try_from(name.to_owned()).ok());
+    let written = item.into_value()?;
+    Ok(match name {
+        Some(name) => Ok(Context::faulty(name, written, reason)),
+        None => Err(Fault { written, reason }),
     })
 }
 
@@ -354,6 +384,7 @@ pub fn empty() -> Catalogue {
         default_editor: None,
         credentials: Vec::new(),
         contexts: Vec::new(),
+        nameless: Vec::new(),
         faulty_credentials: Vec::new(),
     }
 }
@@ -386,26 +417,28 @@ pub fn encode_catalogue(catalogue: &Catalogue) -> Result<Vec<u8>, CatalogueError
                 .extend(encode(PayloadType::Yaml, &Value::Object([(key.to_owned(), value.clone())].into()))?);
         }
     }
-    if catalogue.contexts.is_empty() {
-        return Ok(bytes);
+    if !catalogue.contexts.is_empty() || !catalogue.nameless.is_empty() {
+        bytes.extend(b"contexts:\n");
     }
-    bytes.extend(b"contexts:\n");
     for context in &catalogue.contexts {
-        bytes.extend(encode_item(context)?);
+        let mut members = match canonical(context).stored() {
+            Value::Object(members) => members,
+            _ => Object::new(),
+        };
+        let name = Object::from([("name".to_owned(), members.remove("name").unwrap_or_default())]);
+        bytes.extend(encode_item(&[Value::Object(name), Value::Object(members)])?);
+    }
+    for fault in &catalogue.nameless {
+        bytes.extend(encode_item(std::slice::from_ref(&fault.written))?);
     }
     Ok(bytes)
 }
 
-/// Encodes a context as a list item that begins with its name.
-fn encode_item(context: &Context) -> Result<Vec<u8>, CatalogueError> {
-    let mut members = match canonical(context).stored() {
-        Value::Object(members) => members,
-        _ => Object::new(),
-    };
-    let name = Object::from([("name".to_owned(), members.remove("name").unwrap_or_default())]);
+/// Encodes a list item from its parts, in order.
+fn encode_item(parts: &[Value]) -> Result<Vec<u8>, CatalogueError> {
     let mut text = String::new();
-    for part in [name, members] {
-        let part = encode(PayloadType::Yaml, &Value::Object(part))?;
+    for part in parts {
+        let part = encode(PayloadType::Yaml, part)?;
         for line in String::from_utf8_lossy(&part).lines() {
             text.push_str(if text.is_empty() { "  - " } else { "    " });
             text.push_str(line);

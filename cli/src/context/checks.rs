@@ -28,19 +28,12 @@ fn problem(field: impl Into<String>, reason: impl Into<String>) -> Outcome {
     Err(Problem { field: field.into(), reason: reason.into() })
 }
 
-/// Checks that the names of contexts are unique.
-pub fn names(catalogue: &Catalogue) -> Outcome {
-    let mut names = BTreeMap::new();
-    for (index, context) in catalogue.contexts.iter().enumerate() {
-        let name = &context.name.0;
-        if let Some(first) = names.insert(name, index) {
-            return problem(
-                format!("contexts[{index}].name"),
-                format!("contexts[{first}] already has the name \"{name}\"; names must be unique"),
-            );
-        }
+/// Returns the problem of two contexts with the same name. `first` and `second` are their indices.
+pub fn same_name(name: &str, first: usize, second: usize) -> Problem {
+    Problem {
+        field: format!("contexts[{second}].name"),
+        reason: format!("contexts[{first}] already has the name \"{name}\"; names must be unique"),
     }
-    Ok(())
 }
 
 /// Checks that the current context exists.

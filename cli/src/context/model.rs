@@ -26,6 +26,9 @@ pub struct Catalogue {
     /// The contexts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contexts: Vec<Context>,
+    /// The stored contexts that have no name. They do not affect the others.
+    #[serde(skip)]
+    pub nameless: Vec<Fault>,
     /// The stored credentials that are not valid. They do not affect contexts that do not use them.
     #[serde(skip)]
     pub faulty_credentials: Vec<FaultyCredential>,

@@ -29,8 +29,17 @@ pub struct NewContext {
     /// A file with the certificate authorities of the server.
     pub ca_cert: Option<PathBuf>,
     /// Headers with credentials; values may refer to variables.
-    pub headers: Vec<(String, Secret)>,
+    pub headers: Vec<NewHeader>,
     pub secret_store: Option<NewSecretStore>,
+}
+
+/// A header with a credential.
+#[derive(Clone, Debug)]
+pub struct NewHeader {
+    pub name: String,
+    /// The text before a value that refers to a variable, such as `Bearer`.
+    pub prefix: Option<String>,
+    pub value: Secret,
 }
 
 /// An encrypted file of secrets, and the file with its key.
@@ -50,10 +59,10 @@ impl NewContext {
         };
         let url = HttpUrl::try_from(self.server.clone());
         let url = url.map_err(|reason| setting("managedServer.http.url", reason))?;
-        let headers = self.headers.iter().map(|(name, value)| CustomHeader {
-            header: Text(name.clone()),
-            prefix: None,
-            value: SecretText(value.clone()),
+        let headers = self.headers.iter().cloned().map(|NewHeader { name, prefix, value }| CustomHeader {
+            header: Text(name),
+            prefix,
+            value: SecretText(value),
         });
         let auth = (!self.headers.is_empty()).then(|| HttpAuth {
             oauth2: None,

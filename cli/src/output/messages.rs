@@ -48,6 +48,10 @@ impl Known {
     }
 }
 
+fn cause(failure: &Failure) -> Cause {
+    failure.cause().cloned().unwrap_or_else(|| Cause::new(failure.category(), failure.message()))
+}
+
 /// Returns the record of a failure, on one line.
 pub fn error_record(exit_code: u8, cause: &Cause) -> String {
     let record = ErrorRecord {
@@ -110,6 +114,11 @@ impl Messages {
         }
     }
 
+    /// Prints the failure of an attempt that is repeated.
+    pub fn attempt(&self, failure: &Failure) {
+        self.problem(&cause(failure));
+    }
+
     /// Returns whether failures are printed for programs.
     pub fn are_records(&self) -> bool {
         self.errors == ErrorFormat::Json
@@ -164,6 +173,11 @@ impl Messages {
         Some(trace.hiding(move || hiding.known().redactor().clone()))
     }
 
+    /// Prints that a result is not complete or may not be as requested. No option hides it.
+    pub fn note(&self, line: &str) {
+        to_stderr(&self.redacted(line));
+    }
+
     /// Prints what a command did to a resource, unless `--skip-result-message` is set.
     pub fn result(&self, step: Option<Step>, line: &str) {
         if self.skip_results {
@@ -192,8 +206,7 @@ impl Messages {
     /// follows a message without a label.
     pub fn failure(&self, failure: &Failure, footer: bool) {
         if self.errors == ErrorFormat::Json {
-            let other = || Cause::new(failure.category(), failure.message());
-            return self.record(failure.code(), &failure.cause().cloned().unwrap_or_else(other));
+            return self.record(failure.code(), &cause(failure));
         }
         if let Some(usage) = failure.usage() {
             to_stderr(usage);

@@ -52,7 +52,7 @@ fn contexts_that_are_added_at_once_are_all_kept() {
     assert_eq!(listed, names);
 }
 
-/// The editor of a user who takes time: it creates the file `open`, and ends when `open` is removed.
+/// An editor that stays open: it creates the file `open`, and ends when `open` is removed.
 const SLOW_EDITOR: &str = "#!/bin/sh\nsed -i 's/old/new/' \"$1\"\ntouch <home>/open\nwhile [ -e <home>/open ]; do sleep 0.02; done\n";
 
 fn with_slow_editor(home: &Home) -> String {

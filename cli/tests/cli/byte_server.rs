@@ -1,4 +1,4 @@
-//! A server with one resource, which it gives as bytes of a stated media type.
+//! A server with one resource, which it returns as bytes with a given media type.
 
 use axum::Router;
 use axum::extract::State;

@@ -474,7 +474,7 @@ fn a_proxy_of_the_environment_is_not_repeated() {
 }
 
 #[test]
-fn verbose_insecure_shows_it_and_says_so() {
+fn verbose_insecure_shows_the_secret_and_warns() {
     let home = home(&echo());
     let args = ["resource", "apply", "/apps/a", "-vvv", "--verbose-insecure", "-c", "header"];
     store_secrets(&home, &mut Said::default());

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use crate::environment::{declarest, declarest_with};
 
 #[test]
-fn each_shell_gets_a_script_that_knows_the_commands() {
+fn the_script_of_each_shell_completes_the_commands() {
     for (shell, mark) in [
         ("bash", "complete -F"),
         ("zsh", "#compdef declarest"),
@@ -123,7 +123,7 @@ fn without_a_shell_help_is_printed() {
                                           timing, 3 headers and bodies
           --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
       -n, --skip-result-message[=<BOOL>]  Do not print a final line with success or failure
-          --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --ignore-warnings[=<BOOL>]      Do not print warnings; results are still printed
           --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
                                           names it
           --no-color[=<BOOL>]             Do not use colours

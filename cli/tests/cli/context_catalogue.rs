@@ -1,4 +1,4 @@
-//! The file of the catalogue: where it is, references, protection.
+//! The file of the catalogue: its location, references and access rights.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use crate::environment::Home;
 
-/// Answers the first request with `status` and gives its head back.
+/// Answers the first request with `status`, and returns the head of the request.
 fn server(status: &'static str) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Input of commands that take documents: where it comes from and what it is.
+//! Input of commands that read documents: its source and its format.
 
 use rstest::rstest;
 
@@ -7,8 +7,8 @@ use crate::environment::Home;
 const JSON: &str = r#"{"name": "dev", "repository": {"filesystem": {"baseDir": "/r"}}}"#;
 const YAML: &str = "name: dev\nrepository: {filesystem: {baseDir: /r}}\n";
 
-/// Arguments, standard input, and what comes of it: files `a.json`, `a.yaml`, `a.txt` (JSON), `y.txt` (YAML),
-/// `blank.json` are there.
+/// Arguments, standard input and the error. The files `a.json`, `a.yaml`, `a.txt` (JSON), `y.txt` (YAML) and
+/// `blank.json` exist.
 #[rstest]
 #[case::json_file(&["-f", "a.json"], "", "")]
 #[case::yaml_file(&["--payload", "a.yaml"], "", "")]

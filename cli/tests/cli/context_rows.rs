@@ -1,4 +1,4 @@
-//! What `context check` says about repositories and bundles.
+//! The rows of `context check` about repositories and bundles.
 
 use rstest::rstest;
 
@@ -23,7 +23,7 @@ fn commit(home: &Home, file: &str) {
     assert_eq!(home.run(&["repository", "commit", "-m", "x"]).code, 0);
 }
 
-/// No program listens on this port of the machine itself.
+/// No program listens on this port of this machine.
 fn offline(catalogue: &str) -> String {
     catalogue.replace("https://api.test", "http://127.0.0.1:1")
 }

@@ -4,7 +4,7 @@ use crate::environment::{Home, declarest};
 
 const SESSION: &str = "XDG_RUNTIME_DIR";
 
-/// What bash prints that runs `script` after the hook, with an earlier trap and the hook twice.
+/// Returns the output of bash when it runs `script` after the hook. A trap was set before, and the hook is loaded twice.
 fn bash(home: &Home, script: &str, variables: &[(&str, &str)]) -> String {
     let hook = "eval \"$(declarest context session-hook bash)\"";
     let script = format!("trap 'echo \"earlier it'\"'\"'s $?\"' EXIT\n{hook}\n{hook}\n{script}");
@@ -14,7 +14,7 @@ fn bash(home: &Home, script: &str, variables: &[(&str, &str)]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The file in which the shell of the script finds its session.
+/// Creates the session file of the shell, and prints its session with N for the digits.
 const FILE: &str = "hex=$(printf %s \"$DECLAREST_PROMPT_AUTH_SESSION_ID\" | sha256sum | cut -c1-16)
 file=$XDG_RUNTIME_DIR/declarest/prompt-auth/prompt-auth-$hex.json
 mkdir -p \"${file%/*}\" && echo '{}' > \"$file\"

@@ -1,4 +1,4 @@
-//! Catalogues as version 0.3.8 writes them: what is not set is an empty string, an empty list or 0.
+//! Catalogues as version 0.3.8 writes them: a field that is not set is an empty string, an empty list or 0.
 
 use std::fs;
 use std::path::Path;

@@ -18,18 +18,18 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const LAYER: &str = "application/vnd.pacto.bundle.layer.v1.tar+gzip";
 const PASSWORD: &str = "canary-password";
 
-/// What a registry does.
+/// The behaviour of a registry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Public,
-    /// It has a password.
+    /// It requires a password.
     Private,
-    /// It knows the user, who may not read.
+    /// It accepts the credentials, but the user has no right to read.
     Forbids,
     Fails,
     /// The content of the layer has another digest.
     Corrupt,
-    /// The tag is of several images.
+    /// The tag refers to an index of several images.
     Index,
 }
 

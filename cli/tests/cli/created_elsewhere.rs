@@ -5,7 +5,7 @@ use rstest::rstest;
 use crate::environment::{Home, Run};
 use crate::server::{Route, Server};
 
-/// The server ignores the tier of a create. Its list shows nothing yet, as one that is filled later.
+/// The server ignores the tier of a create. Its list is still empty, like that of a server that updates lists later.
 const ROUTES: &[Route] = &[
     ("GET /shops", 200, "[]"),
     ("POST /shops", 201, "/shops/41"),

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run printed and how it ended.
+/// The output and the exit code of a run.
 #[must_use]
 pub struct Run {
     pub code: i32,
@@ -30,7 +30,7 @@ pub fn declarest_with(args: &[&str], variables: &[(&str, &str)]) -> Run {
     Home::new().run_with(args, variables, "")
 }
 
-/// A home directory that is gone after the test.
+/// A home directory that is removed after the test.
 pub struct Home {
     directory: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Home {
         home
     }
 
-    /// The place of a file in the home directory.
+    /// Returns the path of a file in the home directory.
     pub fn path(&self, file: &str) -> PathBuf {
         self.directory.path().join(file)
     }
@@ -62,7 +62,7 @@ impl Home {
         self.shown(&fs::read_to_string(self.path(file)).unwrap())
     }
 
-    /// The catalogue as it stands in its file.
+    /// Returns the content of the catalogue file.
     pub fn catalogue(&self) -> String {
         self.read(".declarest/configs/contexts.yaml")
     }
@@ -71,7 +71,7 @@ impl Home {
         self.run_with(args, &[], "")
     }
 
-    /// Runs `declarest` in this directory. In what it prints the directory is called `<home>`.
+    /// Runs `declarest` in this directory. In the output, the directory is replaced with `<home>`.
     pub fn run_with(&self, args: &[&str], variables: &[(&str, &str)], stdin: &str) -> Run {
         let mut child = self
             .command(args, variables)
@@ -111,7 +111,7 @@ impl Home {
         shell
     }
 
-    /// A text with the directory called `<home>`.
+    /// Returns a text in which the directory is replaced with `<home>`.
     pub fn shown(&self, text: &str) -> String {
         text.replace(self.directory.path().to_str().unwrap(), "<home>")
     }

@@ -45,7 +45,7 @@ fn an_unreachable_server_is_named_with_its_host() {
     assert!(run.stderr.ends_with(hint), "{run}");
 }
 
-/// The server was reached, so a check of the context shows nothing new.
+/// The server was reached, so the hint does not suggest a check of the context.
 #[test]
 fn an_answer_that_states_the_fault_has_no_hint() {
     let world = shops();

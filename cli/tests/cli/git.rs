@@ -1,4 +1,4 @@
-//! Git repositories as other people's `git` makes them.
+//! Git repositories that the program `git` creates.
 
 use std::fs;
 use std::path::Path;
@@ -24,12 +24,12 @@ contexts:
   managedServer: {http: {url: 'https://api.test', auth: {customHeaders: [{header: K, value: v}]}}}
 ";
 
-/// Runs `git` as a person of its own who knows no configuration, always at the same time.
+/// Runs `git` as a fixed user, without configuration files and at a fixed time.
 pub fn git(directory: &Path, args: &[&str]) -> String {
     git_at(directory, "2026-01-31T12:00:00+01:00", args)
 }
 
-/// Runs `git` at a time of its own.
+/// Runs `git` at a given time.
 pub fn git_at(directory: &Path, date: &str, args: &[&str]) -> String {
     let output = Command::new("git")
         .args(args)

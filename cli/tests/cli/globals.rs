@@ -81,7 +81,7 @@ fn the_old_debug_flag_is_hidden_and_works() {
     assert!(!declarest(&["--help"]).stdout.contains("--debug"));
 }
 
-/// A relative file is in the working directory, unlike that of the variable, which is below the home directory.
+/// A relative path of the flag is in the working directory. That of the variable is below the home directory.
 #[test]
 fn a_catalogue_by_flag() {
     let home = Home::new();

@@ -15,13 +15,19 @@ const DOCUMENT: &str = r#"{"openapi": "3.0.3", "paths": {
     "/v2/users/{id}": {"get": {}}
 }}"#;
 
-/// Two shops, one of them with tills, and a user, on a server with a document.
-fn shops(world: World) -> World {
+/// A server with a document.
+fn described(world: World) -> World {
     let catalogue = world.home.catalogue();
     let named = catalogue.replace("auth: {custom", "openapi: '<home>/openapi.json', auth: {custom");
     assert_ne!(named, catalogue);
     world.home.write(".declarest/configs/contexts.yaml", &named);
     world.home.write("openapi.json", DOCUMENT);
+    world
+}
+
+/// Two shops, one of them with tills, and a user, on a server with a document.
+fn shops(world: World) -> World {
+    let world = described(world);
     world.live("/shops/rio", r#"{"id": "rio", "tier": "gold"}"#);
     world.live("/shops/lima", r#"{"id": "lima"}"#);
     world.live("/shops/rio/tills/t1", r#"{"id": "t1"}"#);
@@ -132,6 +138,35 @@ fn a_collection_that_cannot_be_listed_is_reported() {
     hint: correct the credentials of context "dev", and test them with "declarest context check dev"
     "#);
     assert!(world.declared("shops/lima/resource.json").is_some(), "the others are saved");
+}
+
+/// The document describes more than this version of the server has.
+#[test]
+fn a_collection_that_the_server_does_not_have_is_named() {
+    let world = described(World::new(&["/shops"], &[("shops/_/desks/_/metadata.yaml", "{}")]));
+    world.live("/shops/rio", r#"{"id": "rio"}"#);
+    insta::assert_snapshot!(world.run(&["import"]), @r"
+    exit 0
+    --- stdout
+    /shops          1 saved
+    /shops/_/desks  the server does not have this collection
+    /v2/users       the server does not have this collection
+    Import: 1 resource saved, 0 existing, 0 collections not imported.
+    --- stderr
+    ");
+    let run = world.run(&["import", "-o", "json"]);
+    assert!(run.stdout.contains("\"absent\": [\n    \"/shops/_/desks\",\n    \"/v2/users\"\n  ]"), "{run}");
+    insta::assert_snapshot!(world.run(&["resource", "list", "/", "--crawl", "-o", "text"]), @r"
+    exit 0
+    --- stdout
+    /shops/rio
+    --- stderr
+    /shops/_/desks: the server does not have this collection
+    /v2/users: the server does not have this collection
+    ");
+    let run = world.run(&["import", "/v2"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stdout.contains("/v2/users  not imported: "), "{run}");
 }
 
 #[test]

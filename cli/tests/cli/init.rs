@@ -1,7 +1,7 @@
 //! `init`: from nothing to a saved tree and a first plan.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use rstest::rstest;
 
@@ -190,16 +190,20 @@ fn the_document_is_found_at_a_usual_place() {
     assert_eq!(run.code, 0, "{run}");
 }
 
-#[test]
-fn credentials_come_from_the_environment() {
+#[rstest]
+#[case::whole("X-Key: ${KEY}", "x-key", "canary")]
+#[case::scheme("Authorization: Bearer ${KEY}", "authorization", "Bearer canary")]
+fn credentials_come_from_the_environment(#[case] header: &str, #[case] name: &str, #[case] sent: &str) {
     let fresh = Fresh::new();
-    fresh.server.require_header("x-key", "canary");
-    let header = ["-H", "X-Key: ${KEY}"];
+    fresh.server.require_header(name, sent);
     let url = fresh.server.url();
-    let all = [&["init", "shop", "--server", &url, "--openapi", "openapi.json"], &header[..]].concat();
+    let all = ["init", "shop", "--server", &url, "--openapi", "openapi.json", "-vvv", "-H", header];
     let run = fresh.home.run_with(&all, &[("KEY", "canary")], "");
     assert_eq!(run.code, 0, "{run}");
-    assert!(fresh.home.catalogue().contains("${KEY}") && !fresh.home.catalogue().contains("canary"));
+    assert!(fresh.home.catalogue().contains("${KEY}"), "{}", fresh.home.catalogue());
+    assert!(!format!("{run}{}", fresh.home.catalogue()).contains("canary"), "{run}");
+    // The same command finds the same context.
+    assert_eq!(fresh.home.run_with(&all, &[("KEY", "canary")], "").code, 0);
 }
 
 /// A failure before the first write leaves neither a context nor a directory.
@@ -211,6 +215,7 @@ fn credentials_come_from_the_environment() {
 #[case::not_empty(&["init", ".", "--name", "x", "--server", "<server>", "--openapi", "openapi.json"], 2, "is not empty")]
 #[case::file(&["init", "openapi.json", "--server", "<server>", "--openapi", "openapi.json"], 2, "cannot use the directory")]
 #[case::header(&["init", "shop", "--server", "<server>", "-H", "canary"], 2, "--header is not a header")]
+#[case::header_text(&["init", "shop", "--server", "<server>", "-H", "Cookie: session=${KEY}"], 2, "refers to a variable in another text")]
 #[case::unreachable(&["init", "shop", "--server", "http://127.0.0.1:1"], 6, "cannot fetch the OpenAPI document")]
 #[case::no_server(&["init", "shop"], 1, "--server <URL>")]
 fn refused(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
@@ -222,6 +227,16 @@ fn refused(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
     assert!(run.stderr.contains(message), "{run}");
     assert!(!run.stderr.contains("canary"), "{run}");
     assert!(!fresh.home.path(".declarest").exists() && !fresh.home.path("shop").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_created_leaves_no_context() {
+    let fresh = Fresh::new();
+    symlink(fresh.home.path("none/shop"), fresh.home.path("shop")).unwrap();
+    let run = fresh.init(&[]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("cannot create the directory <home>/shop: "), "{run}");
+    assert!(!fresh.home.path(".declarest").exists());
 }
 
 #[test]

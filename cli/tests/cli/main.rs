@@ -19,6 +19,7 @@ mod context_check;
 mod context_commands;
 mod context_edit;
 mod context_faulty_credential;
+mod context_faulty_entry;
 mod context_init;
 mod context_input;
 mod context_rows;

@@ -42,8 +42,8 @@ const RENDER_UPDATE: &str = "resource metadata render /shops/rio update";
 /// The case of `resource.onRemove`, which needs Git.
 const REMOVED: &str = "resource: {onRemove: {reset: {tier: free}}}";
 
-/// Metadata, and for each command a text that it prints because of this metadata, or after `!` a text that it prints
-/// without.
+/// Metadata, and for each command a text that it prints because of this metadata. A text after `!` is printed only
+/// without the metadata.
 type Case = (&'static str, &'static [(&'static str, &'static str)]);
 
 const CASES: &[Case] = &[

@@ -19,7 +19,7 @@ fn shops() -> World {
 }
 
 #[test]
-fn it_says_which_methods_there_are() {
+fn the_document_supplies_methods() {
     let world = shops();
     world.home.write("openapi.json", DOCUMENT);
     let run = world.run(&["resource", "apply", "/shops/rio"]);
@@ -31,7 +31,7 @@ fn it_says_which_methods_there_are() {
 }
 
 #[test]
-fn without_it_nothing_is_asked_of_the_server() {
+fn without_a_document_no_request_is_sent() {
     let world = shops();
     for args in [&["resource", "apply", "/shops/rio"][..], &["resource", "get", "/shops/rio"]] {
         let run = world.run(args);

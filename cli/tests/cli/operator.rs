@@ -1,4 +1,4 @@
-//! `declarest operator`, against an API server that keeps one policy, and runs it when asked.
+//! `declarest operator`, with an API server that has one policy and runs it on request.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::environment::{Home, Run};
 
 const POLICIES: &str = "/apis/declarest.io/v1alpha1/namespaces/team/syncpolicies";
 
-/// The policy, what a requested run ends with, and the changes so far.
+/// The policy, the outcome of a requested run, and the changes so far.
 pub struct Cluster {
     policy: Value,
     outcome: Option<&'static str>,

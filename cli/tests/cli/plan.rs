@@ -23,7 +23,7 @@ fn shops() -> World {
     world
 }
 
-/// A plan for everything in a file; its name.
+/// Saves a plan for all resources to a file, and returns the name of the file.
 fn saved(world: &World) -> String {
     let file = world.home.path("plan.json").display().to_string();
     let run = world.run(&["plan", "/shops", "--out", &file]);
@@ -108,7 +108,7 @@ fn json() {
 }
 
 #[test]
-fn a_plan_is_recursive_unless_the_flag_says_otherwise() {
+fn a_plan_is_recursive_unless_the_flag_is_false() {
     let world = shops();
     insta::assert_snapshot!(world.run(&["plan", "/shops", "--recursive=false"]), @r#"
     exit 0
@@ -392,7 +392,7 @@ fn files_that_are_no_plans(#[case] content: Option<&str>, #[case] code: i32, #[c
 }
 
 #[test]
-fn a_plan_says_itself_what_it_is_about() {
+fn a_path_cannot_be_combined_with_a_saved_plan() {
     let run = shops().run(&["resource", "apply", "/shops", "--plan", "plan.json"]);
     assert_eq!(run.code, 1, "{run}");
     assert!(run.stderr.contains("cannot be used with"), "{run}");

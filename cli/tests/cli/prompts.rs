@@ -1,4 +1,4 @@
-//! What is asked at a terminal, what of it is remembered, and what is refused without one.
+//! Prompts on a terminal: the questions, the answers that are stored, and the errors without a terminal.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ const PASSWORD: &str = "Password of credential \"ops\": ";
 const PROMPT: &str = "{prompt: true}";
 const PERSISTENT: &str = "{prompt: true, persistInSession: true}";
 
-/// A server that wants to know who asks, and a context whose credential is `{username, password}`.
+/// A server that requires credentials, and a context whose credential is `{username, password}`.
 fn world(username: &str, password: &str) -> World {
     let world = World::with_store(&["/apps"], &[("apps/a/resource.json", r#"{"id": "a"}"#)]);
     world.live("/apps/a", r#"{"id": "a", "size": 1}"#);
@@ -35,7 +35,7 @@ fn at_terminal(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Termin
     Terminal::start(home.command(args, &plain.concat()))
 }
 
-/// The variables of a session whose directory is there.
+/// The variables of a session whose directory exists.
 fn session<'a>(home: &Home, directory: &'a mut String, id: &'a str) -> [(&'a str, &'a str); 2] {
     fs::create_dir_all(home.path("run")).unwrap();
     *directory = home.path("run").display().to_string();
@@ -158,7 +158,7 @@ fn a_broken_session_file_is_reported() {
     assert!(!run.stderr.contains("canary"), "{run}");
 }
 
-/// A shell with the hook is asked once, and leaves nothing behind.
+/// A shell with the hook prompts once, and removes its session file when it ends.
 #[test]
 fn a_shell_remembers_until_it_ends() {
     let (world, mut directory) = (world("alice", PERSISTENT), String::new());
@@ -179,7 +179,7 @@ fn a_shell_remembers_until_it_ends() {
     assert_eq!(fs::read_dir(world.home.path("run/declarest/prompt-auth")).unwrap().count(), 0);
 }
 
-/// Both input and output have to be a terminal: who sees no question cannot answer it.
+/// Both input and output must be a terminal, because a user must see the question to answer it.
 #[rstest]
 #[case::credential(&["resource", "get", "/apps/a"], "cannot ask for Password of credential \"ops\"")]
 #[case::value(&["secret", "set", "token", "--prompt"], "cannot ask for Value of token")]
@@ -252,7 +252,7 @@ fn a_value_can_be_typed() {
     assert_eq!(world.run(&["secret", "get", "/apps/a:pw"]).stdout, "s3cret value\n");
 }
 
-/// Flags give consent; the command does not ask for it.
+/// Flags confirm an operation; the command does not prompt for a confirmation.
 #[rstest]
 #[case::overwrite(&["resource", "save", "/apps/a"], "already exists; rerun with --force")]
 #[case::delete(&["resource", "delete", "/apps/a"], "--yes")]

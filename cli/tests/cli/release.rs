@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use rstest::rstest;
 use tempfile::TempDir;
 
-/// Stands in for cargo and rustup: writes the program that it is asked for, and lists the target as installed.
+/// Replaces cargo and rustup: writes the requested program, and lists the target as installed.
 const TOOLCHAIN: &str = r#"#!/usr/bin/env bash
 set -eu
 if [ "${0##*/}" = rustup ]; then echo "$TARGET"; exit; fi

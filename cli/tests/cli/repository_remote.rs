@@ -82,7 +82,7 @@ fn a_refresh_touches_no_uncommitted_work() {
     exit 0
     --- stdout
     --- stderr
-    [WARNING] fetched, but the files were not changed: there are uncommitted changes; commit or discard them, then refresh again
+    fetched, but the files were not changed: there are uncommitted changes; commit or discard them, then refresh again
     ");
     assert_eq!(home.read("work/a"), "mine");
     assert!(!exists(&home, "work/b"));
@@ -147,7 +147,7 @@ fn a_refresh_reports_a_missing_branch() {
     exit 0
     --- stdout
     --- stderr
-    [WARNING] the remote has no branch "main" yet; nothing was fetched
+    the remote has no branch "main" yet; nothing was fetched
     "#);
 }
 

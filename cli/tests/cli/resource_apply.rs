@@ -329,17 +329,17 @@ fn the_number_of_requests_in_parallel() {
 
 /// The answer has the status 200 and states a failure in its body.
 #[test]
-fn an_update_without_effect_is_a_warning() {
+fn an_update_without_effect_is_reported() {
     let world = shops();
     world.server.fail(Matcher::new("PUT", "/shops/rio"), 200, 9);
-    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio", "--ignore-warnings=false"]), @"
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio", "--ignore-warnings"]), @"
     exit 0
     --- stdout
     --- stderr
     ~ /shops/rio updated
-    [WARNING] /shops/rio: the server answered 200 to the update, but shows other values at /tier; the option -vvv shows the answer
+    /shops/rio: the server answered 200 to the update, but shows other values at /tier; the option -vvv shows the answer
     [OK] command executed successfully.
     ");
-    let run = world.run(&["resource", "update", "/shops/rio"]);
-    assert!(run.code == 0 && !run.stderr.contains("WARNING"), "{run}");
+    let run = world.run(&["resource", "update", "/shops/rio", "--skip-result-message"]);
+    assert!(run.code == 0 && run.stderr.starts_with("/shops/rio: the server answered 200"), "{run}");
 }

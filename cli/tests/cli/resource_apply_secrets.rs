@@ -68,7 +68,7 @@ fn a_payload_of_the_command_line_may_hold_placeholders() {
 }
 
 #[test]
-fn a_diff_says_that_it_differs() {
+fn a_diff_shows_that_a_secret_differs() {
     let run = different().run(&["resource", "diff", "/apps/a"]);
     hides(&run);
     insta::assert_snapshot!(run, @r#"

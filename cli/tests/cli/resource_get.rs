@@ -300,7 +300,7 @@ fn metadata_is_shown_rendered_and_without_secrets() {
     "#);
 }
 
-/// What a document says about one resource holds by whichever name it is asked for.
+/// The metadata of one resource applies also if the resource is requested by its id.
 #[rstest]
 #[case("/shops/rio")]
 #[case("/shops/42")]

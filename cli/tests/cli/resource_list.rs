@@ -19,6 +19,8 @@ const ROUTES: &[Route] = &[
     ("GET /numbered?from=0&max=2", 200, r#"[{"id":"n1"},{"id":"n2"}]"#),
     ("GET /numbered?from=2&max=2", 200, r#"[{"id":"n3"}]"#),
     ("GET /more", 200, r#"{"items":[{"id":"m1"}],"hasMore":true}"#),
+    ("GET /twins", 200, r#"[{"id":1,"name":"a"},{"id":2,"name":"a"}]"#),
+    ("GET /same", 200, r#"[{"name":"a"},{"name":"a"}]"#),
     ("GET /broken", 200, r#"{"items":[{"id":"b1"}],"next":"?page=2"}"#),
     ("GET /broken?page=2", 400, "no such page"),
 ];
@@ -28,6 +30,8 @@ const FILES: &[(&str, &str)] = &[
     ("repo/shops/rio/resource.json", r#"{"id":"u1","name":"Rio","pin":"0420"}"#),
     ("repo/shops/lima/resource.yaml", "id: u222\nname: L"),
     ("repo/shops/rio/tills/t1/resource.json", r#"{"id":"t1"}"#),
+    ("repo/twins/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+    ("repo/same/_/metadata.yaml", "resource: {id: /name}"),
     ("repo/empty/_/metadata.yaml", "{}"),
     (
         "repo/numbered/_/metadata.yaml",
@@ -116,15 +120,30 @@ fn all_pages() {
     ");
 }
 
+#[rstest]
+#[case::two_resources(
+    "/twins",
+    "list of /twins: the entries with the ids 1 and 2 have the same name \"a\"; rename one of them on"
+)]
+#[case::one_id(
+    "/same",
+    "list of /same: several entries have the alias \"a\"; set resource.alias to a unique value"
+)]
+fn entries_with_the_same_name(#[case] path: &str, #[case] message: &str) {
+    let run = list(&[path]);
+    assert_eq!(run.code, 5, "{run}");
+    assert!(run.stderr.starts_with(message), "{run}");
+}
+
 #[test]
-fn pages_that_cannot_be_asked_for() {
+fn a_list_with_pages_that_cannot_be_requested() {
     let home = Server::new(ROUTES).home();
     insta::assert_snapshot!(home.run(&["resource", "list", "/more", "-o", "text"]), @r"
     exit 0
     --- stdout
     m1 (m1)
     --- stderr
-    [WARNING] the list of /more has further pages; configure operations.list.pagination to request them
+    the list of /more has further pages; configure operations.list.pagination in more/_/metadata.yaml to request them
     ");
 }
 

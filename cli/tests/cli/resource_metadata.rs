@@ -139,7 +139,7 @@ fn overrides_are_what_is_stored() {
 }
 
 #[test]
-fn what_the_server_knows_is_inferred() {
+fn metadata_of_known_members_is_inferred() {
     let run = metadata(&Server::new(ROUTES).home(), &["get", "/known/a", "-o", "yaml"], "");
     insta::assert_snapshot!(run, @r"
     exit 0

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use crate::world::World;
 
-/// `rio` has the id 7 on the server, and metadata that says so.
+/// `rio` has the id 7 on the server, which its payload states.
 fn shops() -> World {
     let world = World::new(
         &["/shops", "/v2/shops"],

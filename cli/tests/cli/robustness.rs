@@ -39,7 +39,7 @@ fn a_catalogue_that_several_commands_write_is_always_whole() {
     });
 }
 
-/// The command is killed at some moment of its work. Each file is the old one or the new one.
+/// The command is killed at different times. Each file has its old or its new content.
 #[rstest]
 #[case(2)]
 #[case(10)]

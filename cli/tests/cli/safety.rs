@@ -1,4 +1,4 @@
-//! What commands must never touch: resources that were not meant, and files whose resource is still there.
+//! Commands never change resources that the user did not name, nor files whose resource still exists.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn roles() -> ApiServer {
 #[case::by_an_id_that_is_not_the_address("adm", BY_ID)]
 #[case::an_id_of_nothing("shop-admin", BY_NAME)]
 #[case::an_id_of_nothing_by_default("shop-admin", "")]
-fn a_deletion_is_about_what_was_asked_for(
+fn a_deletion_affects_only_the_requested_resource(
     #[case] name: &str,
     #[case] metadata: &str,
     #[values("managed-server", "both")] source: &str,
@@ -125,7 +125,7 @@ fn a_file_goes_only_with_its_resource(#[case] source: &str) {
     assert_eq!((run.code, place.has(file)), (0, source == "managed-server"), "{run}");
 }
 
-/// A server that answers a DELETE with 404 and keeps what it was about.
+/// A server that answers a DELETE with 404 and keeps the resource.
 #[test]
 fn a_file_stays_where_the_deletion_missed() {
     let server = ApiServer::start(&["/shops"], |request, store| match request.method.as_str() {
@@ -162,7 +162,7 @@ fn a_name_and_an_id_of_two_resources_are_a_conflict(#[case] args: &[&str]) {
     assert_eq!(run.code, 5, "{run}");
 }
 
-/// What is right: an id that fits its name, or a name whose id only the server knows.
+/// Correct deletions: an id that belongs to the name, or a name whose id only the server has.
 #[rstest]
 #[case::stated(r#"{"name": "rio", "uid": "u1", "tier": 1}"#)]
 #[case::unstated(r#"{"name": "rio", "tier": 1}"#)]

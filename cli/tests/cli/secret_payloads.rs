@@ -95,7 +95,7 @@ fn texts_are_placeholders_plain_or_wrong(#[case] text: &str, #[case] expected: O
     );
 }
 
-/// What a payload by itself refers to, and what the payload of a resource does.
+/// A payload without a path refers to keys as they are, the payload of a resource to keys below its path.
 #[test]
 fn keys_are_those_of_the_place() {
     let home = home();

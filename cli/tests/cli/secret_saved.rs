@@ -132,7 +132,7 @@ fn whole_resources_are_kept() {
     assert!(world.run(&["secret", "get", "/apps/a:."]).stdout.contains("new"));
 }
 
-/// The secrets go first: a file never names one that is not there.
+/// Secrets are stored first, so that a file never refers to a missing secret.
 #[rstest]
 #[case::attributes(&["--secret-attributes"])]
 #[case::whole(&["--secret"])]
@@ -149,7 +149,7 @@ fn a_store_that_fails_leaves_files_and_metadata_as_they_are(#[case] flags: &[&st
     assert_eq!(world.declared("apps/a/metadata.yaml").as_deref(), Some(DECLARED.1));
 }
 
-/// Reading the repository, saving and metadata leave placeholders alone, and need no store for them.
+/// Commands that read the repository, save, or change metadata keep placeholders, and need no secret store.
 #[rstest]
 #[case::get(&["resource", "get", "/apps/a", "--source", "repository"], "")]
 #[case::list(&["resource", "list", "/apps", "--source", "repository"], "")]

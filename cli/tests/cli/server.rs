@@ -1,4 +1,4 @@
-//! A REST server that gives fixed answers.
+//! A REST server with fixed answers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ pub struct Server {
 pub type Route = (&'static str, u16, &'static str);
 
 impl Server {
-    /// What is not among `routes` is answered with 404.
+    /// A request that is not among `routes` is answered with 404.
     pub fn new(routes: &'static [Route]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

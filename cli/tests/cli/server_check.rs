@@ -1,4 +1,4 @@
-//! `server check`, and what it takes to get to a server.
+//! `server check`: TLS, proxies and credentials on the way to a server.
 
 use rstest::rstest;
 
@@ -63,7 +63,7 @@ fn tokens_are_sent() {
     assert_eq!(server.requests(), "POST /token\nGET /");
 }
 
-/// The grant of users needs one.
+/// The grant `password` needs a user.
 #[test]
 fn a_password_grant_without_user() {
     let auth =
@@ -74,7 +74,7 @@ fn a_password_grant_without_user() {
 }
 
 #[test]
-fn a_proxy_is_asked_and_its_credentials_only_if_it_serves() {
+fn credentials_of_a_proxy_are_needed_only_if_it_is_used() {
     let proxy = Server::new(&[("GET http://api.test/", 200, "{}"), ("GET /", 200, "{}")]);
     let through =
         format!("proxy: {{http: '{}', auth: {{basic: {{credentialsRef: {{name: gate}}}}}}}}", proxy.url());

@@ -1,4 +1,4 @@
-//! A pseudo terminal with a program at it, and a user who reads and types.
+//! A pseudo terminal that runs a program, and methods for the reading and typing of a user.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-/// Long, because builds and other tests may run at the same time.
+/// A long time, because builds and other tests may run at the same time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The keys that mean something else than themselves.
+/// The control keys.
 pub const ENTER: &str = "\r";
 pub const INTERRUPT: &str = "\x03";
 pub const END: &str = "\x04";
@@ -24,7 +24,7 @@ pub struct Terminal {
     child: Child,
     keyboard: File,
     screen: Receiver<Vec<u8>>,
-    /// All that was shown so far, and how much of it was waited for.
+    /// The output so far, and the length of the part that was already matched.
     shown: Vec<u8>,
     seen: usize,
 }
@@ -46,7 +46,7 @@ impl Terminal {
         })
     }
 
-    /// Starts a program, of which `attach` attaches to the terminal what it wants.
+    /// Starts a program. `attach` selects the streams that are attached to the terminal.
     pub fn start_with(mut command: Command, attach: impl FnOnce(&mut Command, &dyn Fn() -> File)) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
@@ -71,7 +71,7 @@ impl Terminal {
         Self { child, keyboard, screen, shown: Vec::new(), seen: 0 }
     }
 
-    /// Waits until `text` is shown after what was waited for before.
+    /// Waits until `text` is shown after the part that was already matched.
     pub fn expect(&mut self, text: &str) {
         loop {
             let new = &self.shown[self.seen..];
@@ -83,7 +83,7 @@ impl Terminal {
         }
     }
 
-    /// Types.
+    /// Types `text`.
     pub fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
@@ -110,14 +110,14 @@ impl Terminal {
         tcgetattr(&self.keyboard).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
-    /// Waits for the end; returns the exit code and all that was shown.
+    /// Waits for the end of the program. Returns the exit code and the whole output.
     pub fn end(mut self) -> (i32, String) {
         while self.more() {}
         let code = self.child.wait().unwrap().code().unwrap();
         (code, self.text())
     }
 
-    /// Waits until more is shown; false at the end.
+    /// Waits for more output. Returns false at the end of the output.
     fn more(&mut self) -> bool {
         let news = self.screen.recv_timeout(PATIENCE);
         if news == Err(RecvTimeoutError::Timeout) {

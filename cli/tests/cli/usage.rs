@@ -38,7 +38,7 @@ fn without_arguments_help_is_printed() {
                                           timing, 3 headers and bodies
           --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
       -n, --skip-result-message[=<BOOL>]  Do not print a final line with success or failure
-          --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --ignore-warnings[=<BOOL>]      Do not print warnings; results are still printed
           --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
                                           names it
           --no-color[=<BOOL>]             Do not use colours
@@ -75,7 +75,7 @@ fn without_arguments_help_is_printed() {
 }
 
 #[test]
-fn help_knows_every_command() {
+fn help_works_for_every_command() {
     assert_eq!(declarest(&["help"]).to_string(), declarest(&["--help"]).to_string());
     insta::assert_snapshot!(declarest(&["help", "version"]), @r"
     exit 0
@@ -93,7 +93,7 @@ fn help_knows_every_command() {
                                           timing, 3 headers and bodies
           --verbose-insecure[=<BOOL>]     Show credentials in the output of --verbose
       -n, --skip-result-message[=<BOOL>]  Do not print a final line with success or failure
-          --ignore-warnings[=<BOOL>]      Do not warn about insecure settings
+          --ignore-warnings[=<BOOL>]      Do not print warnings; results are still printed
           --no-input[=<BOOL>]             Do not prompt, and read standard input only if an argument
                                           names it
           --no-color[=<BOOL>]             Do not use colours

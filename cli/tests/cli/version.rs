@@ -8,7 +8,7 @@ use crate::git::git;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The build's own values replaced by what does not change from build to build.
+/// Replaces the values that differ in each build with fixed ones.
 fn masked(run: &Run) -> String {
     let commit = env!("DECLAREST_BUILD_COMMIT");
     let date = env!("DECLAREST_BUILD_DATE");

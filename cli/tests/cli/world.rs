@@ -55,12 +55,12 @@ impl World {
         self.home.write(&format!("repo/{file}"), content);
     }
 
-    /// What a file of the repository holds, if it is there.
+    /// Returns the content of a file of the repository, if it exists.
     pub fn declared(&self, file: &str) -> Option<String> {
         std::fs::read_to_string(self.home.path("repo").join(file)).ok()
     }
 
-    /// Puts a resource on the server behind the back of the client.
+    /// Stores a resource on the server without a request, like another client.
     pub fn live(&self, path: &str, body: &str) {
         self.server.put_by_hand(path, serde_json::from_str(body).unwrap());
     }
@@ -70,7 +70,7 @@ impl World {
         self.server.get(path)
     }
 
-    /// What was written so far, such as `PUT /shops/rio`, in order.
+    /// Returns the writes so far, such as `PUT /shops/rio`, in order.
     pub fn writes(&self) -> Vec<String> {
         self.server.writes().iter().map(ToString::to_string).collect()
     }

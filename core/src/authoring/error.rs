@@ -5,7 +5,7 @@ use crate::metadata::MetadataError;
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::payload::pointer::Pointer;
-use crate::repository::RepositoryError;
+use crate::repository::{RepositoryError, metadata_file};
 use crate::secrets::KeyError;
 
 /// An error of storing a payload in the repository. Messages never contain values.
@@ -33,7 +33,8 @@ pub enum AuthoringError {
     },
     /// An item has no name, so its path is unknown.
     #[error(
-        "item {index} for {collection} has no name: it has none of {names}; set resource.alias in its metadata"
+        "item {index} for {collection} has no name: it has none of {names}; set resource.alias in {file}",
+        file = metadata_file(.collection)
     )]
     Nameless {
         /// The collection.

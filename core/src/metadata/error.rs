@@ -194,16 +194,28 @@ pub enum MetadataError {
         /// The cause.
         source: PathError,
     },
-    /// Several list entries have the same alias.
-    #[error(
-        "list of {collection}: several entries have the alias \"{alias}\"; set resource.alias to a unique value"
-    )]
+    /// Two list entries have the same alias.
+    #[error("list of {collection}: {}", duplicate(.alias, .ids))]
     DuplicateAlias {
         /// The collection.
         collection: LogicalPath,
         /// The alias.
         alias: String,
+        /// The ids of the entries.
+        ids: [String; 2],
     },
+}
+
+/// Describes two entries with one alias. Different ids are two resources of the server with the same name.
+fn duplicate(alias: &str, ids: &[String; 2]) -> String {
+    let [first, second] = ids;
+    if first == second {
+        return format!("several entries have the alias \"{alias}\"; set resource.alias to a unique value");
+    }
+    format!(
+        "the entries with the ids {first} and {second} have the same name \"{alias}\"; rename one of them on the server, \
+         or set resource.alias to a unique value"
+    )
 }
 
 impl MetadataError {

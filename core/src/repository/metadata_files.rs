@@ -232,6 +232,11 @@ pub(super) fn glob_matches(name: &str, segment: &str) -> bool {
     name != "_" && is_wildcard(name) && Wildcard::new(name).matches(segment)
 }
 
+/// Returns the file for the metadata of a collection and its members.
+pub fn metadata_file(collection: &LogicalPath) -> String {
+    join(collection.relative(), "_/metadata.yaml")
+}
+
 /// Returns the metadata document among the entries of `directory`.
 fn document_in(entries: &[Entry], directory: &str) -> Option<Arc<str>> {
     let has = |name: &str| entries.iter().any(|entry| entry.kind == EntryKind::File && entry.name == name);

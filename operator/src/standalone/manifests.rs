@@ -177,7 +177,8 @@ impl Manifests {
             return Err(format!("{} {}/{} is declared twice", gvk.kind, namespace, document.name()));
         }
         let api = self.api(&resource, &namespace);
-        let params = PatchParams::apply(MANAGER).force();
+        // An unknown field is usually misspelt, and dropping it would change the meaning of the manifest.
+        let params = PatchParams::apply(MANAGER).force().validation_strict();
         let object = document.object(&namespace);
         api.patch(document.name(), &params, &Patch::Apply(&object)).await.map(drop).map_err(describe)
     }

@@ -136,10 +136,8 @@ pub fn update(input: &PayloadArguments, invocation: &Invocation) -> Result<(), F
         catalogue.put_credential(credential);
     }
     for context in given.contexts {
-        match catalogue.contexts.iter_mut().find(|known| known.name == context.name) {
-            Some(known) => *known = context,
-            None => return Err(stored.not_found(Some(&context.name.0)).into()),
-        }
+        let index = stored.position(&context.name.0)?;
+        catalogue.contexts[index] = context;
     }
     Ok(stored.save(&catalogue)?)
 }

@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 pub fn use_context(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let stored = invocation.catalogue_to_change()?;
     let (name, _) = named_or_picked(name, &stored, "use")?;
-    find(&stored, &name)?;
+    stored.position(&name)?;
     Ok(stored.save(&Catalogue { current_context: Some(name), ..stored.catalogue.clone() })?)
 }
 
@@ -25,7 +25,7 @@ pub fn use_context(name: Option<&str>, invocation: &Invocation) -> Result<(), Fa
 pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> {
     let stored = invocation.catalogue_to_change()?;
     let (name, picked) = named_or_picked(name, &stored, "delete")?;
-    let index = find(&stored, &name)?;
+    let index = stored.position(&name)?;
     if picked {
         let answer = terminal::ask(&format!("Delete context \"{name}\"? [y/N]"), false)?;
         if !matches!(answer.expose().trim(), "y" | "Y" | "yes") {
@@ -47,7 +47,7 @@ pub fn rename(from: Option<&str>, to: Option<&str>, invocation: &Invocation) -> 
         return Err(Failure::invalid("context names are required: declarest context rename FROM TO"));
     }
     let (from, _) = named_or_picked(from, &stored, "rename")?;
-    let index = find(&stored, &from)?;
+    let index = stored.position(&from)?;
     let to = match to {
         Some(to) => to.trim().to_owned(),
         None if terminal::is_interactive() => answered(&terminal::ask("New name", false)?),
@@ -100,11 +100,6 @@ pub fn init(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> 
     // Report invalid metadata now, because otherwise every later command would fail.
     workspace.metadata.rules(&LogicalPath::root())?;
     Ok(())
-}
-
-fn find(stored: &Stored, name: &str) -> Result<usize, Failure> {
-    let index = stored.catalogue.contexts.iter().position(|context| context.name.0 == name);
-    Ok(index.ok_or_else(|| stored.not_found(Some(name)))?)
 }
 
 fn is_current(catalogue: &Catalogue, name: &str) -> bool {

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use declarest_core::payload::Value;
 
 use super::HookShell;
-use crate::context::{Catalogue, Context, FaultyCredential, Setting, Stored, Text, masked};
+use crate::context::{Catalogue, Context, FaultyCredential, Setting, Stored, masked};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
@@ -57,12 +57,11 @@ pub fn resolve(name: Option<&str>, invocation: &Invocation) -> Result<(), Failur
 
 /// Returns a catalogue with the context `wanted`, or the current one, and the credentials that it refers to.
 pub fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failure> {
-    let Catalogue { current_context, default_editor, credentials, contexts, faulty_credentials } =
+    let Catalogue { current_context, default_editor, credentials, mut contexts, faulty_credentials, .. } =
         stored.catalogue.clone();
     let current = current_context.filter(|name| !name.trim().is_empty());
     let Some(name) = wanted.map(str::to_owned).or(current) else { return Err(stored.not_found(None).into()) };
-    let context = contexts.into_iter().find(|context| context.name == Text(name.trim().to_owned()));
-    let context = context.ok_or_else(|| stored.not_found(Some(&name)))?;
+    let context = contexts.swap_remove(stored.position(name.trim())?);
     let mut referred = Vec::new();
     references(&context.stored(), &mut referred);
     let is_referred =
@@ -73,6 +72,7 @@ pub fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failur
         faulty_credentials: faulty_credentials.into_iter().filter(is_referred).collect(),
         credentials: credentials.into_iter().filter(|found| referred.contains(&found.name.0)).collect(),
         contexts: vec![context],
+        nameless: Vec::new(),
     })
 }
 

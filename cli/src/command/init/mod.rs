@@ -15,7 +15,9 @@ use declarest_core::sync::{self, Options, Plan, Stop};
 use serde::Serialize;
 
 use super::resource::{ImportOptions, Imported, Targets, outcome};
-use crate::context::{Catalogue, CatalogueError, NewContext, NewSecretStore, Stored};
+use crate::context::{
+    Catalogue, CatalogueError, NewContext, NewHeader, NewSecretStore, Stored, is_reference,
+};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -97,7 +99,7 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     let changed = with_context(&stored, &new, false)?;
     let is_new = !stored.catalogue.contexts.iter().any(|context| context.name.0 == new.name);
     if is_new {
-        check_directory(&new.directory)?;
+        create_directory(&new.directory)?;
         if let Some(store) = &new.secret_store {
             create_key(&store.key_file)?;
         }
@@ -156,14 +158,24 @@ impl InitArguments {
     }
 }
 
-fn header(text: &str) -> Result<(String, Secret), Failure> {
+fn header(text: &str) -> Result<NewHeader, Failure> {
     let parts = text.split_once([':', '=']).map(|(name, value)| (name.trim(), value.trim()));
-    match parts {
-        Some((name, value)) if http::HeaderName::from_bytes(name.as_bytes()).is_ok() && !value.is_empty() => {
-            Ok((name.to_owned(), Secret::from(value.to_owned())))
-        }
-        _ => Err(Failure::invalid("--header is not a header; write it as \"Name: value\"")),
+    let (name, value) = parts
+        .filter(|(name, value)| http::HeaderName::from_bytes(name.as_bytes()).is_ok() && !value.is_empty())
+        .ok_or_else(|| Failure::invalid("--header is not a header; write it as \"Name: value\""))?;
+    // A context replaces only texts that are a reference as a whole.
+    let (prefix, value) = match value.split_once(char::is_whitespace) {
+        Some((prefix, reference)) if is_reference(reference) => (Some(prefix), reference.trim()),
+        _ => (None, value),
+    };
+    if value.contains("${") && !is_reference(value) {
+        let forms = "write \"${NAME}\" as the whole value, or after one word, such as \"Bearer ${NAME}\"";
+        return Err(Failure::invalid(format!(
+            "--header {name} refers to a variable in another text; {forms}"
+        )));
     }
+    let (name, prefix) = (name.to_owned(), prefix.map(str::to_owned));
+    Ok(NewHeader { name, prefix, value: Secret::from(value.to_owned()) })
 }
 
 fn secret_store(name: &str, invocation: &Invocation) -> Result<NewSecretStore, Failure> {
@@ -193,14 +205,19 @@ fn with_context(stored: &Stored, new: &NewContext, probe: bool) -> Result<Stored
     Ok(stored.with(&catalogue)?)
 }
 
-/// Fails if the directory has content.
-fn check_directory(directory: &Path) -> Result<(), Failure> {
+/// Creates the directory. Fails if it has content.
+fn create_directory(directory: &Path) -> Result<(), Failure> {
     let shown = directory.display();
+    let failed = |action: &str, error: std::io::Error| {
+        Failure::invalid(format!("cannot {action} the directory {shown}: {error}"))
+    };
     match fs::read_dir(directory).map(Iterator::count) {
         Ok(0) => Ok(()),
         Ok(_) => Err(Failure::invalid(format!("{shown} is not empty; name a new or an empty directory"))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Failure::invalid(format!("cannot use the directory {shown}: {error}"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            fs::create_dir_all(directory).map_err(|error| failed("create", error))
+        }
+        Err(error) => Err(failed("use", error)),
     }
 }
 

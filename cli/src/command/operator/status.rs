@@ -45,7 +45,7 @@ pub fn run(arguments: &StatusArguments, invocation: &Invocation) -> Result<(), F
                 Ok(reports) => show(&reports, namespace.as_deref(), &output, &mut before)?,
                 // The API server may be available again later.
                 Err(failure) if arguments.watch.is_some() && failure.category().is_transient() => {
-                    invocation.messages.warn(failure.message());
+                    invocation.messages.attempt(&failure);
                 }
                 Err(failure) => return Err(failure),
             }

@@ -32,11 +32,11 @@ pub fn refresh(invocation: &Invocation) -> Result<(), Failure> {
         }
         Refreshed::BranchMissing => {
             let branch = worktree.remote().map_or("", |remote| &remote.branch);
-            messages.warn(&format!("the remote has no branch \"{branch}\" yet; nothing was fetched"));
+            messages.note(&format!("the remote has no branch \"{branch}\" yet; nothing was fetched"));
         }
         Refreshed::Kept(Kept::Ahead) => messages.verbose(1, "up to date, with commits that are not pushed"),
         Refreshed::Kept(reason) => {
-            messages.warn(&format!("fetched, but the files were not changed: {}", why(reason)));
+            messages.note(&format!("fetched, but the files were not changed: {}", why(reason)));
         }
     }
     Ok(())

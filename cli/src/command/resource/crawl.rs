@@ -23,6 +23,8 @@ pub struct Crawl {
     pub listed: Vec<Listed>,
     /// The collections that could not be listed, by their patterns.
     pub unlisted: BTreeMap<String, Unlisted>,
+    /// The patterns of the collections that the server does not have.
+    pub absent: BTreeSet<String>,
 }
 
 /// A collection of the server.
@@ -67,6 +69,7 @@ pub async fn crawl(
     exclusions: &Exclusions,
 ) -> Result<Crawl, Failure> {
     let mut crawl = Crawl::default();
+    let mut absent = BTreeMap::new();
     let mut level = BTreeSet::from([Place { path: path.clone(), pattern: path.as_str().to_owned() }]);
     let mut seen = BTreeSet::new();
     while !level.is_empty() {
@@ -89,20 +92,33 @@ pub async fn crawl(
         for (place, list) in lists(workspace, collections).await? {
             match list {
                 Ok(members) => next.extend(crawl.add(workspace, place, members, exclusions)?),
-                // A member without children may answer that the collection does not exist.
-                Err(error) if error.category() == Category::NotFound && place.is_nested() => {}
                 Err(error) => {
                     // Collections below declared members would fail for the same reason.
                     if !matches!(error.category(), Category::Auth | Category::Transport) {
                         next.extend(declared.remove(&place.path).unwrap_or_default());
                     }
-                    crawl.fail(place.pattern, error.into());
+                    if error.category() == Category::NotFound {
+                        // A member without children may answer that a collection of the OpenAPI document does not exist.
+                        if !place.is_nested() || workspace.metadata.has_wildcard_child(&place.path)? {
+                            absent.entry(place.pattern).or_insert(error);
+                        }
+                    } else {
+                        crawl.fail(place.pattern, error.into());
+                    }
                 }
             }
         }
         level = next;
     }
     crawl.listed.sort_by(|a, b| a.at.cmp(&b.at));
+    for (pattern, error) in absent {
+        // If the server has none of the collections, the base URL may be wrong.
+        if crawl.listed.is_empty() {
+            crawl.fail(pattern, error.into());
+        } else if !crawl.listed.iter().any(|listed| listed.at.pattern == pattern) {
+            crawl.absent.insert(pattern);
+        }
+    }
     Ok(crawl)
 }
 

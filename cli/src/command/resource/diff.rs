@@ -97,7 +97,7 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
                 Ok(_) => {}
                 // The server may be available again later.
                 Err(failure) if failure.category().is_transient() => {
-                    invocation.messages.warn(failure.message());
+                    invocation.messages.attempt(&failure);
                 }
                 Err(failure) => return Err(failure),
             }
@@ -166,7 +166,7 @@ impl Differences<'_> {
     /// Prints the failures of a comparison that is followed by others.
     fn report(&self, invocation: &Invocation) {
         if let Err(failure) = outcome::check(&self.failures, self.targeted, &invocation.messages) {
-            invocation.messages.warn(failure.message());
+            invocation.messages.attempt(&failure);
         }
     }
 

@@ -1,18 +1,18 @@
 //! `import`: saves all resources of a server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions};
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{self, Store};
+use declarest_core::repository::{self, Store, metadata_file};
 use serde::Serialize;
 
 use super::change::Change;
 use super::crawl::{Crawl, Listed, Unlisted, crawl};
 use super::item::{Exclusions, Item};
-use super::read::warn_if_partial;
+use super::read::note_if_partial;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -52,6 +52,9 @@ pub struct ImportOptions {
 #[serde(rename_all = "camelCase")]
 pub struct Imported {
     collections: Vec<Collection>,
+    /// The patterns of collections that metadata or the OpenAPI document describes and the server does not have.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    absent: BTreeSet<String>,
     failures: Vec<NotImported>,
 }
 
@@ -128,7 +131,7 @@ impl ImportOptions {
         let mut changes = Vec::new();
         for listed in std::mem::take(&mut crawl.listed) {
             let pattern = listed.at.pattern.clone();
-            warn_if_partial(&listed.at.path, &listed.members, invocation);
+            note_if_partial(&listed.at.path, &listed.members, invocation);
             match self.change(workspace, store, listed, &mut crawl) {
                 Ok((change, collection)) => {
                     changes.push(change);
@@ -143,7 +146,7 @@ impl ImportOptions {
         for change in changes {
             change.carry_out(invocation).await?;
         }
-        Ok(Imported::new(collections, crawl.unlisted, invocation))
+        Ok(Imported::new(collections, crawl, invocation))
     }
 
     /// Returns the change that saves the members of a collection, and their numbers.
@@ -157,8 +160,10 @@ impl ImportOptions {
         let Listed { at, members } = listed;
         if members.nameless > 0 {
             let message = format!(
-                "{}: {} entries of the list have no name, so they have no path; set resource.alias in its metadata",
-                at.path, members.nameless
+                "{}: {} entries of the list have no name, so they have no path; set resource.alias in {}",
+                at.path,
+                members.nameless,
+                metadata_file(&at.path)
             );
             crawl.fail(at.pattern.clone(), Failure::invalid(message));
         }
@@ -185,11 +190,8 @@ impl ImportOptions {
 }
 
 impl Imported {
-    fn new(
-        collections: BTreeMap<String, Collection>,
-        unlisted: BTreeMap<String, Unlisted>,
-        invocation: &Invocation,
-    ) -> Self {
+    fn new(collections: BTreeMap<String, Collection>, crawl: Crawl, invocation: &Invocation) -> Self {
+        let Crawl { unlisted, absent, .. } = crawl;
         let collections = collections.into_iter().map(|(path, sum)| Collection { path, ..sum });
         let failures = unlisted.into_iter().map(|(path, Unlisted { count, failure })| NotImported {
             path,
@@ -198,7 +200,7 @@ impl Imported {
             reason: failure.category().reason(),
             message: invocation.messages.redacted(failure.message()),
         });
-        Self { collections: collections.collect(), failures: failures.collect() }
+        Self { collections: collections.collect(), absent, failures: failures.collect() }
     }
 
     /// Returns a failure with the category of the first collection that was not imported.
@@ -211,13 +213,16 @@ impl Imported {
 
     /// Returns the summary: a line per collection, the failures, and the sums.
     pub fn text(&self) -> String {
-        let paths = self.collections.iter().map(|one| &one.path);
+        let paths = self.collections.iter().map(|one| &one.path).chain(&self.absent);
         let paths = paths.chain(self.failures.iter().map(|failure| &failure.path));
         let width = paths.map(|path| path.chars().count()).max().unwrap_or_default();
         let mut lines: Vec<String> = Vec::new();
         for Collection { path, saved, existing } in &self.collections {
             let kept = if *existing > 0 { format!(", {existing} existing") } else { String::new() };
             lines.push(format!("{path:width$}  {saved} saved{kept}"));
+        }
+        for path in &self.absent {
+            lines.push(format!("{path:width$}  the server does not have this collection"));
         }
         for NotImported { path, collections, message, .. } in &self.failures {
             let several =

@@ -97,13 +97,16 @@ impl ListArguments {
         if self.crawl {
             let crawl = crawl(workspace, path, &self.exclusions).await?;
             for listed in crawl.listed {
-                read::warn_if_partial(&listed.at.path, &listed.members, invocation);
+                read::note_if_partial(&listed.at.path, &listed.members, invocation);
                 members.entries.extend(listed.members.entries);
+            }
+            for pattern in crawl.absent {
+                invocation.messages.note(&format!("{pattern}: the server does not have this collection"));
             }
             failed = unlisted(crawl.unlisted, invocation);
         } else {
             members = remote.list(path).await?;
-            read::warn_if_partial(path, &members, invocation);
+            read::note_if_partial(path, &members, invocation);
             members.entries.retain(|member, _| self.recursive || path.child_of(member).is_some());
         }
         if self.undeclared {

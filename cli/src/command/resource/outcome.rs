@@ -66,7 +66,7 @@ impl<'i> Run<'i> {
         }
         for unconfirmed in &report.unconfirmed {
             let hint = "the option -vvv shows the answer";
-            invocation.messages.warn(&format!("{}; {hint}", unconfirmed.message));
+            invocation.messages.note(&format!("{}; {hint}", unconfirmed.message));
         }
         let counts = applied.counts();
         let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;

@@ -3,7 +3,7 @@
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::MetadataError;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository;
+use declarest_core::repository::{self, metadata_file};
 use declarest_core::sync::{Found, Members, Resource, SyncError, lookup};
 
 use super::item::Item;
@@ -58,19 +58,19 @@ fn collection(
     members: Members,
     invocation: &Invocation,
 ) -> Result<Read, Failure> {
-    warn_if_partial(path, &members, invocation);
+    note_if_partial(path, &members, invocation);
     let mut items = Item::listed(members, &workspace.metadata)?;
     items.retain(|item| path.child_of(&item.path).is_some());
     Ok(Read::Collection(items))
 }
 
-/// Warns if the list of a collection is not complete.
-pub fn warn_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
+/// Reports a list of a collection that is not complete.
+pub fn note_if_partial(path: &LogicalPath, members: &Members, invocation: &Invocation) {
     if members.partial {
-        let warning = format!(
-            "the list of {path} has further pages; configure operations.list.pagination to request them"
-        );
-        invocation.messages.warn(&warning);
+        invocation.messages.note(&format!(
+            "the list of {path} has further pages; configure operations.list.pagination in {} to request them",
+            metadata_file(path)
+        ));
     }
 }
 

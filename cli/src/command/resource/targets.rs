@@ -147,9 +147,8 @@ fn candidate(
     match repository::read_payload(&tree, &file) {
         Ok(payload) => Ok(Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) })),
         Err(error @ RepositoryError::Payload { .. }) => {
-            let warning =
-                format!("{path} is not deleted, because its last declaration cannot be read: {error}");
-            invocation.messages.warn(&warning);
+            let kept = format!("{path} is not deleted, because its last declaration cannot be read: {error}");
+            invocation.messages.note(&kept);
             Ok(None)
         }
         Err(error) => Err(error.into()),

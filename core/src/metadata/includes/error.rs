@@ -40,7 +40,7 @@ pub enum IncludeError {
         at: Pointer,
     },
     /// Two attributes have the same file.
-    #[error("{first} and {second} are both kept in {file}; give them different files")]
+    #[error("{first} and {second} are both stored in {file}; give them different files")]
     SameFile {
         /// One attribute.
         first: Pointer,
@@ -60,7 +60,7 @@ pub enum IncludeError {
         reason: &'static str,
     },
     /// An attribute to be kept in a file is not a string.
-    #[error("{at} is kept in {file} and must be a string or null, not {kind}")]
+    #[error("{at} is stored in {file}, so it must be a string or null, not {kind}")]
     NotText {
         /// The attribute.
         at: Pointer,

@@ -135,7 +135,7 @@ fn expanding(#[case] payload: &str, #[case] entries: &str, #[case] expected: &st
 #[case::one_file(
     "{a: [x], b: y}",
     "{path: /a/*, file: a.sh}, {path: /b, file: s/../a-0.sh}",
-    "/a/0 and /b are both kept in a-0.sh; give them different files"
+    "/a/0 and /b are both stored in a-0.sh; give them different files"
 )]
 #[case::bad_file(
     "{}",
@@ -212,8 +212,8 @@ fn externalizing(
 }
 
 #[rstest]
-#[case("{a: 1}", "/a is kept in s/a and must be a string or null, not an integer")]
-#[case("{a: [x]}", "/a is kept in s/a and must be a string or null, not an array")]
+#[case("{a: 1}", "/a is stored in s/a, so it must be a string or null, not an integer")]
+#[case("{a: [x]}", "/a is stored in s/a, so it must be a string or null, not an array")]
 #[case("{a: '{{include s/a}}'}", "/a includes s/a, which does not exist next to the payload")]
 fn unusable_values(#[case] payload: &str, #[case] message: &str) {
     let attributes = attributes("{path: /a, file: s/a}");

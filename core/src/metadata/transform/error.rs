@@ -46,7 +46,7 @@ pub enum TransformError {
         reason: &'static str,
     },
     /// `resource(…)` where no server is read.
-    #[error("transform step {step}: resource() cannot be used here, because no server is read")]
+    #[error("transform step {step}: resource() cannot be used here, because the server is not read")]
     NoReader {
         /// The step.
         step: usize,

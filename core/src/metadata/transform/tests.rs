@@ -141,7 +141,7 @@ fn failing_reads_fail_the_list(#[case] text: &str, #[case] expected: &str, #[cas
 #[test]
 fn other_operations_read_no_resources() {
     let error = jq("try resource(\"/a\") catch 1").apply(Value::Null, Context::default()).unwrap_err();
-    insta::assert_snapshot!(error, @"transform step 0: resource() cannot be used here, because no server is read");
+    insta::assert_snapshot!(error, @"transform step 0: resource() cannot be used here, because the server is not read");
     assert_eq!(error.category(), Category::Validation);
 }
 

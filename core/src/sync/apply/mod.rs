@@ -20,6 +20,7 @@ use http::Method;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore, SemaphorePermit};
 
 use super::plan::Plan;
+use super::plan::graph::Order;
 use super::plan::survey::Surveyor;
 use super::tasks::blocking;
 use crate::path::LogicalPath;
@@ -28,7 +29,7 @@ use crate::sync::model::{
     Action, Call, Done, Failure, Intent, Options, PRUNE, Report, Selection, Session, Step, Stop, SyncError,
     Tally, hide,
 };
-use order::{Order, execute};
+use order::execute;
 use write::Writer;
 
 /// The number of requests that are prepared while others are sent: reading the payload and its secrets takes time.

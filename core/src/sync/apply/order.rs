@@ -1,6 +1,6 @@
 //! Runs the actions of a plan in the order of their dependencies.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -11,105 +11,8 @@ use crate::error::Categorized as _;
 use crate::path::LogicalPath;
 use crate::spans;
 use crate::sync::model::{Action, Done, Step, SyncError};
+use crate::sync::plan::graph::{Graph, Order};
 use crate::sync::tasks;
-
-/// The order of two actions if the path of one is below the other.
-#[derive(Clone, Copy)]
-pub enum Order {
-    ParentsFirst,
-    ChildrenFirst,
-}
-
-/// The dependencies of actions: a graph of indices. An action waits for its nearest ancestor or its descendants, and
-/// for the actions that metadata states. The indices after those of the actions are groups of actions at or below a path
-/// that others depend on.
-struct Graph {
-    /// The number of actions that each one waits for.
-    waits_for: Vec<usize>,
-    /// The actions that wait for each one.
-    releases: Vec<Vec<usize>>,
-}
-
-impl Graph {
-    fn new(actions: &[Arc<Action>], order: Order) -> Self {
-        let mut groups: HashMap<&LogicalPath, usize> = HashMap::new();
-        for path in actions.iter().flat_map(stated) {
-            let next = actions.len() + groups.len();
-            groups.entry(path).or_insert(next);
-        }
-        let size = actions.len() + groups.len();
-        let mut graph = Self { waits_for: vec![0; size], releases: vec![Vec::new(); size] };
-        for (place, action) in actions.iter().enumerate() {
-            for path in stated(action) {
-                graph.add(order, groups[path], place);
-            }
-            if groups.is_empty() {
-                continue;
-            }
-            for path in std::iter::once(action.path.clone()).chain(action.path.ancestors()) {
-                groups.get(&path).into_iter().for_each(|group| graph.add(order, place, *group));
-            }
-        }
-        let places: HashMap<&LogicalPath, usize> =
-            actions.iter().enumerate().map(|(place, action)| (&action.path, place)).collect();
-        for (child, action) in actions.iter().enumerate() {
-            let nearest = action.path.ancestors().find_map(|ancestor| places.get(&ancestor).copied());
-            let Some(parent) = nearest else { continue };
-            graph.add(order, parent, child);
-        }
-        graph
-    }
-
-    fn add(&mut self, order: Order, parent: usize, child: usize) {
-        let (first, then) = match order {
-            Order::ParentsFirst => (parent, child),
-            Order::ChildrenFirst => (child, parent),
-        };
-        self.waits_for[then] += 1;
-        self.releases[first].push(then);
-    }
-
-    /// Records that `place` is done. Adds the actions that wait for nothing now to `ready`.
-    fn release(&mut self, place: usize, actions: usize, ready: &mut VecDeque<usize>) {
-        let mut done = vec![place];
-        while let Some(place) = done.pop() {
-            for next in std::mem::take(&mut self.releases[place]) {
-                self.waits_for[next] -= 1;
-                match self.waits_for[next] {
-                    0 if next < actions => ready.push_back(next),
-                    0 => done.push(next),
-                    _ => {}
-                }
-            }
-        }
-    }
-
-    /// Returns a cycle of actions, if some still wait for others after all work is done.
-    fn cycle(&self, actions: &[Arc<Action>]) -> Vec<LogicalPath> {
-        let waits = |place: &usize| self.waits_for[*place] > 0;
-        let Some(mut place) = (0..self.waits_for.len()).find(waits) else { return Vec::new() };
-        // Each waiting action has a waiting predecessor, so the walk back reaches a cycle.
-        let before =
-            |place: usize| (0..self.releases.len()).find(|first| self.releases[*first].contains(&place));
-        let mut walked: Vec<usize> = Vec::new();
-        while !walked.contains(&place) {
-            walked.push(place);
-            match before(place) {
-                Some(first) => place = first,
-                None => break,
-            }
-        }
-        let start = walked.iter().position(|seen| *seen == place).unwrap_or_default();
-        let cycle = walked[start..].iter().chain([&place]);
-        cycle.filter_map(|place| Some(actions.get(*place)?.path.clone())).collect()
-    }
-}
-
-/// Returns the paths that the action waits for because metadata states them. It waits for its parents anyway, and a path
-/// above it contains the action itself.
-fn stated(action: &Arc<Action>) -> impl Iterator<Item = &LogicalPath> {
-    action.depends_on().iter().filter(|path| !action.path.is_within(path))
-}
 
 /// Runs `work` for `actions` in `order`, each in its own task and at most `concurrency` at once, and passes each result
 /// to `note`. `work` gets the ancestor whose create failed, if any.
@@ -122,14 +25,8 @@ pub async fn execute<F>(
 ) where
     F: Future<Output = Result<Done, SyncError>> + Send + 'static,
 {
-    let mut graph = Graph::new(&actions, order);
+    let (mut graph, mut ready) = Graph::new(&actions, order);
     let mut failed_parents = HashMap::new();
-    let is_free = |place: &usize| graph.waits_for[*place] == 0;
-    let mut ready: VecDeque<usize> = (0..actions.len()).filter(is_free).collect();
-    // A group without actions.
-    for group in (actions.len()..graph.waits_for.len()).filter(is_free).collect::<Vec<_>>() {
-        graph.release(group, actions.len(), &mut ready);
-    }
     let mut running = JoinSet::new();
     let phase = if actions.is_empty() { Span::none() } else { spans::apply() };
     loop {
@@ -152,17 +49,19 @@ pub async fn execute<F>(
         let action = &actions[place];
         let lost = outcome.is_err() && action.step == Step::Create;
         if lost {
-            let children = graph.releases[place]
+            let children = graph
+                .released_by(place)
                 .iter()
                 .filter(|next| actions.get(**next).is_some_and(|child| child.path.is_within(&action.path)));
             failed_parents.extend(children.map(|next| (*next, action.path.clone())));
         }
-        graph.release(place, actions.len(), &mut ready);
+        graph.release(place, &mut ready);
         note(action, outcome);
     }
-    let cycle = graph.cycle(&actions);
-    for (action, _) in actions.iter().zip(&graph.waits_for).filter(|(_, waits_for)| **waits_for > 0) {
-        note(action, Err(SyncError::DependencyCycle(action.path.clone(), cycle.clone())));
+    // The plan reports the cycle.
+    for place in graph.waiting() {
+        let path = actions[place].path.clone();
+        note(&actions[place], Err(SyncError::NotAttempted(path, "its dependencies form a cycle".to_owned())));
     }
 }
 
@@ -252,22 +151,6 @@ mod tests {
         actions.push(depending("/h/a/s/x", &["/h/a"], step));
         actions.push(depending("/h/a/s/y", &["/h/a", "/h"], step));
         assert_eq!(sequence(actions, order, "").await, expected);
-    }
-
-    #[tokio::test]
-    async fn a_cycle_fails_its_actions_and_those_behind_it() {
-        let mut actions = actions(&["/d"], Step::Create);
-        actions.push(depending("/a", &["/b"], Step::Create));
-        actions.push(depending("/b", &["/a"], Step::Create));
-        actions.push(depending("/c", &["/a"], Step::Create));
-        let mut failed = Vec::new();
-        let work = |_, _| async { Ok(Done::NOTHING) };
-        let note = |action: &Action, outcome: Result<Done, SyncError>| {
-            failed.extend(outcome.err().map(|error| format!("{} {error}", action.path)));
-        };
-        execute(actions, Order::ParentsFirst, 1, work, note).await;
-        assert_eq!(failed.len(), 3, "{failed:?}");
-        assert!(failed.iter().all(|line| line.contains("/a -> /b -> /a")), "{failed:?}");
     }
 
     #[tokio::test]

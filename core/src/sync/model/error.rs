@@ -11,7 +11,7 @@ use crate::memory::Shortage;
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
-use crate::repository::{MAX_PAYLOAD, RepositoryError};
+use crate::repository::{MAX_PAYLOAD, RepositoryError, metadata_file};
 use crate::secrets::ResolveError;
 use crate::server::ServerError;
 
@@ -43,7 +43,7 @@ pub enum SyncError {
     )]
     ListCycle(LogicalPath),
     /// The answers of the server do not show whether it has the resource. Nothing is written.
-    #[error("cannot determine whether {0} exists: {1}")]
+    #[error("cannot determine whether {0} exists: {1}{file}", file = .1.file(.0))]
     Undecided(LogicalPath, Doubt),
     /// The id of a parent cannot be found, so the resource has no address.
     #[error("cannot address {0}: {1}")]
@@ -307,8 +307,7 @@ pub enum Unresolved {
 }
 
 /// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
-const STATE_ID: &str =
-    "state an id in the payload that is the alias, too, or create with PUT at the address of get";
+const STATE_ID: &str = "add an id to the payload that equals the alias, or set operations.create to a PUT to the path of operations.get";
 
 /// The reason why the existence of a resource is unknown. Its text names the metadata that resolves it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -371,6 +370,17 @@ impl Doubt {
             Self::Unlistable(StatusCode::FORBIDDEN) => Category::Auth,
             Self::Several(_) | Self::AnotherAlias(_) | Self::ByMember(_) => Category::Conflict,
             _ => Category::Validation,
+        }
+    }
+
+    /// Returns the end of a message about the resource at `path`: the file of the metadata that the text names.
+    fn file(&self, path: &LogicalPath) -> String {
+        match self {
+            Self::NotListed | Self::Failed(_) | Self::Several(_) | Self::AnotherAlias(_) => String::new(),
+            _ => {
+                let collection = path.parent().unwrap_or_else(LogicalPath::root);
+                format!("; the file of the metadata is {}", metadata_file(&collection))
+            }
         }
     }
 

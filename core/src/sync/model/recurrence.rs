@@ -14,6 +14,7 @@ use crate::digest::hex;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::{Pointer, array_index};
+use crate::repository::metadata_file;
 
 /// After this number of writes in a row without effect, a resource is no longer written.
 const WRITES: u32 = 3;
@@ -70,8 +71,7 @@ impl Unsettled {
             places.push("…");
         }
         let parent = path.parent().unwrap_or_else(LogicalPath::root);
-        let file = format!("{parent}/_/metadata.yaml");
-        let file = file.trim_start_matches('/');
+        let file = metadata_file(&parent);
         let (at, advice) = if whole {
             let advice = format!("make operations.compare.transforms in {file} drop what the server changes");
             ("as a whole".to_owned(), advice)

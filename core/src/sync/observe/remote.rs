@@ -157,9 +157,11 @@ impl Remote {
         }
         let mut entries = BTreeMap::new();
         for entry in named {
-            let alias = entry.alias.clone();
-            if entries.insert(entry.path(path, rules.path_names())?, entry).is_some() {
-                return Err(MetadataError::DuplicateAlias { collection: path.clone(), alias }.into());
+            let at = entry.path(path, rules.path_names())?;
+            let id = entry.remote_id.clone();
+            if let Some(Entry { alias, remote_id, .. }) = entries.insert(at, entry) {
+                let (collection, ids) = (path.clone(), [remote_id, id]);
+                return Err(MetadataError::DuplicateAlias { collection, alias, ids }.into());
             }
         }
         Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless })

@@ -70,11 +70,14 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
         Intent::Update => requested(desired, Step::Update, Call::update(desired, observed)?),
-        Intent::Delete => {
-            let absent = || SyncError::Absent(desired.path.clone());
-            let action = prune(desired, observed)?.ok_or_else(absent)?;
-            Action { reason: Reason::Requested, ..action }
-        }
+        Intent::Delete => match prune(desired, observed)? {
+            Some(action) => Action { reason: Reason::Requested, ..action },
+            // A deletion that is a reset has nothing to change.
+            None if observed.payload.is_some() => {
+                Action::new(desired.path.clone(), Step::Skip, Reason::Equal)
+            }
+            None => return Err(SyncError::Absent(desired.path.clone())),
+        },
     };
     if options.keep_compared {
         let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;

@@ -1,6 +1,7 @@
 //! The plan of a run.
 //!
 //! ```text
+//! graph          dependencies of actions
 //! prune, saved   the limits of pruning; plans in files
 //! decide         one resource
 //! undeclared     one candidate for deletion
@@ -8,6 +9,7 @@
 //! ```
 
 pub(super) mod decide;
+pub(super) mod graph;
 mod prune;
 pub(super) mod saved;
 pub(super) mod survey;
@@ -21,10 +23,11 @@ use serde::Serialize;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Stats, Step, Stop,
-    SyncError,
+    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending, Stats, Step,
+    Stop, SyncError,
 };
 use crate::sync::observe::References;
+use graph::{Order, deadlock};
 use saved::Summary;
 
 /// All actions of a run, as a value. It serialises to JSON.
@@ -76,7 +79,6 @@ impl Plan {
         self.actions.sort_by(|a, b| a.path.cmp(&b.path));
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
         self.spare_below_occupied();
-        self.failures.sort_by(|a, b| a.path.cmp(&b.path));
         let is_doomed = |action: &&Action| {
             action.step == Step::Delete && matches!(action.reason, Reason::Undeclared | Reason::Replaced)
         };
@@ -86,7 +88,30 @@ impl Plan {
         if self.prune_refused.is_some() {
             self.actions.retain(|action| action.step != Step::Delete);
         }
+        self.fail_cycles();
+        self.failures.sort_by(|a, b| a.path.cmp(&b.path));
         self
+    }
+
+    /// Fails the actions whose dependencies form a cycle or lead to one, so that a plan shows them before it is applied.
+    fn fail_cycles(&mut self) {
+        let (writes, deletions): (Vec<_>, Vec<_>) = self
+            .actions
+            .iter_mut()
+            .filter(|action| action.step != Step::Skip)
+            .partition(|action| action.step != Step::Delete);
+        for (mut actions, order) in [(writes, Order::ParentsFirst), (deletions, Order::ChildrenFirst)] {
+            let (waiting, cycle) = deadlock(&actions, order);
+            for place in waiting {
+                let action = &mut *actions[place];
+                if action.is_impossible() {
+                    continue;
+                }
+                let error = SyncError::DependencyCycle(action.path.clone(), cycle.clone());
+                self.failures.push(action.failed(&error));
+                action.sending = Sending::Impossible(Box::new(error));
+            }
+        }
     }
 
     /// Drops deletions below a path whose resource Git declares under another path: the resources there belong to that

@@ -104,9 +104,22 @@ impl Document {
         let namespace = if namespace.is_empty() { "default".to_owned() } else { namespace };
         let mut document = Self { place, types, name, namespace, content };
         if document.types.kind == "Secret" {
+            document.check_secret()?;
             document.encode_string_data()?;
         }
         Ok(document)
+    }
+
+    /// Returns the problem of a Secret with a field that Secrets do not have, such as `stringdata`.
+    fn check_secret(&self) -> Result<(), Problem> {
+        const FIELDS: [&str; 7] =
+            ["apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"];
+        match self.content.keys().find(|field| !FIELDS.contains(&field.as_str())) {
+            Some(field) => {
+                Err(self.place.problem(format!("unknown field {field:?}; use {}", FIELDS.join(", "))))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Moves `stringData` to `data`, so that a key that is removed from it is also removed from the Secret.

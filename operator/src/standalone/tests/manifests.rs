@@ -74,6 +74,7 @@ async fn every_document_of_every_file_is_applied() {
     "spec.url: Invalid value: \"nowhere\": spec.url in body should match '^https?://'"
 )]
 #[case::rule("spec: {url: http://x, auth: {}}\n", 3, "exactly one of auth.token and auth.password")]
+#[case::unknown("spec: {url: http://x, extra: y}\n", 3, "unknown field \"spec.extra\"")]
 #[tokio::test]
 async fn an_invalid_document_is_reported_with_its_place(
     #[case] spec: &str,
@@ -105,6 +106,11 @@ async fn an_invalid_document_is_reported_with_its_place(
     "a.yaml",
     "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData: {port: 80}\n",
     "stringData.port is not a string; quote it"
+)]
+#[case::unknown_field(
+    "a.yaml",
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringdata: {a: b}\n",
+    "unknown field \"stringdata\"; use apiVersion, kind"
 )]
 #[tokio::test]
 async fn nothing_is_deleted_while_a_document_cannot_be_read(

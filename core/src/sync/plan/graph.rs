@@ -1,0 +1,166 @@
+//! The dependencies of actions.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, VecDeque};
+
+use crate::path::LogicalPath;
+use crate::sync::model::Action;
+
+/// The order of two actions if the path of one is below the other.
+#[derive(Clone, Copy)]
+pub enum Order {
+    ParentsFirst,
+    ChildrenFirst,
+}
+
+/// The dependencies of actions: a graph of indices. An action waits for its nearest ancestor or its descendants, and
+/// for the actions that metadata states. The indices after those of the actions are groups of actions at or below a path
+/// that others depend on.
+pub struct Graph {
+    /// The number of actions.
+    actions: usize,
+    /// The number of actions that each one waits for.
+    waits_for: Vec<usize>,
+    /// The actions that wait for each one.
+    releases: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    /// Returns the graph, and the actions that wait for nothing.
+    pub fn new<A: Borrow<Action>>(actions: &[A], order: Order) -> (Self, VecDeque<usize>) {
+        let actions: Vec<&Action> = actions.iter().map(Borrow::borrow).collect();
+        let mut groups: HashMap<&LogicalPath, usize> = HashMap::new();
+        for path in actions.iter().copied().flat_map(stated) {
+            let next = actions.len() + groups.len();
+            groups.entry(path).or_insert(next);
+        }
+        let size = actions.len() + groups.len();
+        let (waits_for, releases) = (vec![0; size], vec![Vec::new(); size]);
+        let mut graph = Self { actions: actions.len(), waits_for, releases };
+        for (place, action) in actions.iter().enumerate() {
+            for path in stated(action) {
+                graph.add(order, groups[path], place);
+            }
+            if groups.is_empty() {
+                continue;
+            }
+            for path in std::iter::once(action.path.clone()).chain(action.path.ancestors()) {
+                groups.get(&path).into_iter().for_each(|group| graph.add(order, place, *group));
+            }
+        }
+        let places: HashMap<&LogicalPath, usize> =
+            actions.iter().enumerate().map(|(place, action)| (&action.path, place)).collect();
+        for (child, action) in actions.iter().enumerate() {
+            let nearest = action.path.ancestors().find_map(|ancestor| places.get(&ancestor).copied());
+            let Some(parent) = nearest else { continue };
+            graph.add(order, parent, child);
+        }
+        let is_free = |place: &usize| graph.waits_for[*place] == 0;
+        let mut ready: VecDeque<usize> = (0..actions.len()).filter(is_free).collect();
+        // A group without actions.
+        for group in (actions.len()..size).filter(is_free).collect::<Vec<_>>() {
+            graph.release(group, &mut ready);
+        }
+        (graph, ready)
+    }
+
+    fn add(&mut self, order: Order, parent: usize, child: usize) {
+        let (first, then) = match order {
+            Order::ParentsFirst => (parent, child),
+            Order::ChildrenFirst => (child, parent),
+        };
+        self.waits_for[then] += 1;
+        self.releases[first].push(then);
+    }
+
+    /// Records that `place` is done. Adds the actions that wait for nothing now to `ready`.
+    pub fn release(&mut self, place: usize, ready: &mut VecDeque<usize>) {
+        let mut done = vec![place];
+        while let Some(place) = done.pop() {
+            for next in std::mem::take(&mut self.releases[place]) {
+                self.waits_for[next] -= 1;
+                match self.waits_for[next] {
+                    0 if next < self.actions => ready.push_back(next),
+                    0 => done.push(next),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Returns the actions that wait for an action, and the groups that contain it.
+    pub fn released_by(&self, place: usize) -> &[usize] {
+        &self.releases[place]
+    }
+
+    /// Returns the actions that still wait. After all others are done, they are in a cycle or wait for one.
+    pub fn waiting(&self) -> impl Iterator<Item = usize> {
+        (0..self.actions).filter(|place| self.waits_for[*place] > 0)
+    }
+
+    /// Returns a cycle of actions, if some still wait after all others are done.
+    fn cycle(&self) -> Vec<usize> {
+        let Some(mut place) = self.waiting().next() else { return Vec::new() };
+        // Each waiting action has a waiting predecessor, so the walk back reaches a cycle.
+        let before =
+            |place: usize| (0..self.releases.len()).find(|first| self.releases[*first].contains(&place));
+        let mut walked: Vec<usize> = Vec::new();
+        while !walked.contains(&place) {
+            walked.push(place);
+            match before(place) {
+                Some(first) => place = first,
+                None => break,
+            }
+        }
+        let start = walked.iter().position(|seen| *seen == place).unwrap_or_default();
+        let cycle = walked[start..].iter().chain([&place]);
+        cycle.copied().filter(|place| *place < self.actions).collect()
+    }
+}
+
+/// Returns the actions that are in a cycle of dependencies or wait for one, and the paths of a cycle.
+pub fn deadlock<A: Borrow<Action>>(actions: &[A], order: Order) -> (Vec<usize>, Vec<LogicalPath>) {
+    // Only stated dependencies can form a cycle.
+    if actions.iter().all(|action| stated(action.borrow()).next().is_none()) {
+        return (Vec::new(), Vec::new());
+    }
+    let (mut graph, mut ready) = Graph::new(actions, order);
+    while let Some(place) = ready.pop_front() {
+        graph.release(place, &mut ready);
+    }
+    let cycle = graph.cycle().into_iter().map(|place| actions[place].borrow().path.clone());
+    (graph.waiting().collect(), cycle.collect())
+}
+
+/// Returns the paths that the action waits for because metadata states them. It waits for its parents anyway, and a path
+/// above it contains the action itself.
+fn stated(action: &Action) -> impl Iterator<Item = &LogicalPath> {
+    action.depends_on().iter().filter(|path| !action.path.is_within(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::sync::model::{Dependencies, Reason, Step};
+
+    #[rstest]
+    #[case::written(Order::ParentsFirst, Step::Create)]
+    #[case::deleted(Order::ChildrenFirst, Step::Delete)]
+    fn a_cycle_stops_its_actions_and_those_that_wait_for_it(#[case] order: Order, #[case] step: Step) {
+        let path = |text: &str| LogicalPath::parse(text).unwrap();
+        let depending = |at: &str, on: &[&str]| {
+            let paths = Dependencies(on.iter().map(|on| path(on)).collect());
+            Action { depends_on: Some(Box::new(paths)), ..Action::new(path(at), step, Reason::Requested) }
+        };
+        let behind: [&[&str]; 2] = if step == Step::Create { [&["/a"], &[]] } else { [&[], &["/c"]] };
+        let mut actions = vec![depending("/a", &["/b"]), depending("/b", &["/a"]), depending("/d", &[])];
+        actions.push(depending("/c", behind[0]));
+        let Dependencies(paths) = actions[0].depends_on.as_deref_mut().unwrap();
+        paths.extend(behind[1].iter().map(|on| path(on)));
+        let (waiting, cycle) = deadlock(&actions, order);
+        let cycle: Vec<&str> = cycle.iter().map(LogicalPath::as_str).collect();
+        assert_eq!((waiting, cycle), (vec![0, 1, 3], vec!["/a", "/b", "/a"]));
+    }
+}
