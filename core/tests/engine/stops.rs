@@ -63,6 +63,15 @@ async fn resources_that_the_server_chokes_on_do_not_keep_it_from_the_others() {
 }
 
 #[tokio::test]
+async fn rejected_credentials_are_sent_three_times() {
+    let world = items(100);
+    world.server.fail(Matcher::any(), 401, usize::MAX);
+    let plan = world.plan(&Options::default()).await;
+    assert_eq!((plan.actions.len(), plan.failures.len()), (0, 100));
+    assert_eq!(world.server.counts().total(), 3);
+}
+
+#[tokio::test]
 async fn a_server_without_time_is_left_alone() {
     let world = items(30);
     world.server.fail(Matcher::method("POST"), 503, usize::MAX);

@@ -90,7 +90,7 @@ fn choose(
     };
     let is_variable = by_variable == Some(alias.as_str());
     // A name such as `client_id` is the id itself, unless the schema has an `id`, too.
-    let is_stated = alias.contains('_') && attributes.contains(&alias);
+    let is_stated = alias.contains('_') && attributes.contains(&alias) && !attributes.contains("id");
     let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id" && !is_stated;
     let id = if (!is_variable && attributes.contains("id")) || names_an_id { "id" } else { &alias };
     let basis = match by_variable {

@@ -32,6 +32,8 @@ use crate::sync::tasks::{self, evaluated};
 pub const PART_TIME: Duration = Duration::from_millis(500);
 /// A part also ends with this number of actions, which limits their memory.
 const PART_ACTIONS: usize = 2_000;
+/// The number of tasks until the server has accepted the credentials: a run ends after as many rejections.
+const FIRST_TASKS: usize = 3;
 
 /// A desired resource, or a candidate for deletion.
 pub enum Item {
@@ -190,16 +192,17 @@ impl Surveyor {
     }
 
     /// Processes each item in its own task, so that all cores decode and compare, and adds the decisions to `plan`.
-    /// Runs at most as many tasks as the budget allows requests, so that a stop takes effect soon. With an `end`,
-    /// starts no task after it, or after [`PART_ACTIONS`] actions. Returns the first path, or `None` if no item was
-    /// left.
+    /// Runs at most as many tasks as the budget allows requests, so that a stop takes effect soon, and fewer while the
+    /// server answers 401. With an `end`, starts no task after it, or after [`PART_ACTIONS`] actions. Returns the first
+    /// path, or `None` if no item was left.
     pub async fn look_at_all(
         &self,
         mut items: Pin<&mut Items>,
         end: Option<Instant>,
         plan: &mut Plan,
     ) -> Option<LogicalPath> {
-        let at_once = self.session.client.max_concurrency();
+        let most = self.session.client.max_concurrency();
+        let mut at_once = most.min(FIRST_TASKS);
         let shared = Arc::new(self.clone());
         let (mut running, mut first, mut at_end) = (JoinSet::new(), None, false);
         let mut span: Option<Span> = None;
@@ -221,7 +224,11 @@ impl Surveyor {
                     // Boxed, because the runtime moves a future several times, and this one is large.
                     running.spawn(Box::pin(looked).instrument(span));
                 }
-                Some(looked) = tasks::next(&mut running) => self.add(looked, plan),
+                Some(looked) = tasks::next(&mut running) => {
+                    let is_rejected = looked.as_ref().is_err_and(|failure| failure.http_status == Some(401));
+                    at_once = if is_rejected { at_once.saturating_sub(1).max(1) } else { most };
+                    self.add(looked, plan);
+                }
                 // The next item may wait for memory that the actions of this part hold.
                 () = until(end), if !at_end && running.is_empty() && first.is_some() && !is_over => {}
                 else => {
