@@ -21,14 +21,14 @@ use crate::server::gate;
 
 const SECRET: &str = "s3cret&client";
 
-/// What the server takes and gives.
+/// The tokens that the server accepts and issues.
 struct State {
     secret: &'static str,
     issued: usize,
-    /// The token that gets in.
+    /// The token that the server accepts.
     valid: Option<String>,
     expires_in: Value,
-    /// What the token endpoint answers instead, in turn.
+    /// Answers that the token endpoint returns first, in order, instead of a token.
     instead: Vec<(u16, String)>,
     /// How many tokens were issued when the realm `new` was created; they get 403 below it. Later ones do not.
     too_old: usize,

@@ -99,7 +99,7 @@ async fn an_invalid_first_bundle_is_fetched_again() {
     world.server_reason("Ready").await;
 }
 
-/// A ManagedServer that gets in with tokens, and has bundle and document on the same server.
+/// A ManagedServer that authenticates with tokens, and has bundle and document on the same server.
 fn with_tokens(server: &Published) -> Value {
     let oauth2 = json!({
         "tokenURL": format!("{}/token", server.url),

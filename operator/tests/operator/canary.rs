@@ -79,7 +79,7 @@ async fn echo() -> String {
     url
 }
 
-/// The servers by name, each with another way to be let in.
+/// The servers by name, each with another kind of credentials.
 fn servers(url: &str) -> Vec<(&'static str, Value)> {
     let key = Canaries::reference;
     let oauth = json!({

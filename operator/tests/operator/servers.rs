@@ -1,5 +1,5 @@
-//! How the operator gets in at a managed server: tokens, client certificates, proxies, all from Secrets that are
-//! replaced while it runs.
+//! The credentials of managed servers: tokens, client certificates and proxies, from Secrets that are replaced while the
+//! operator runs.
 
 use std::net::SocketAddr;
 use std::time::Duration;

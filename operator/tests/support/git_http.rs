@@ -26,7 +26,7 @@ const BODY_LIMIT: usize = 64 << 20;
 /// What the server does with the next request.
 #[derive(Clone, Debug)]
 struct Rules {
-    /// The password that is let in, with any user name. None: every client is let in.
+    /// The accepted password, with any user name. Without it, every client is accepted.
     token: Option<String>,
     /// Answer every request with this status.
     failure: Option<StatusCode>,
@@ -83,7 +83,7 @@ impl GitHttp {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// The user names of the requests that were let in with a token, in order.
+    /// Returns the user names of the requests that were accepted with a token, in order.
     pub fn users(&self) -> Vec<String> {
         self.shared.users.lock().unwrap().clone()
     }

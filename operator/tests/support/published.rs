@@ -23,15 +23,15 @@ pub struct Published {
 
 struct State {
     bundle: Vec<u8>,
-    /// What lets in, of `X-Key` or `Authorization`; without it, every client gets in.
+    /// The required value of `X-Key` or `Authorization`; without it, every client is accepted.
     key: Option<String>,
-    /// What is answered with 500.
+    /// The paths that are answered with 500.
     broken: Vec<String>,
     asked: Vec<Asked>,
 }
 
 impl Published {
-    /// The bundle is called `name`. With `key`, only those who show it are let in.
+    /// The bundle is called `name`. With `key`, only requests with this key are accepted.
     pub async fn start(name: &str, key: Option<&str>) -> Self {
         let (bundle, key) = (archive(name), key.map(str::to_owned));
         let state = Arc::new(Mutex::new(State { bundle, key, broken: Vec::new(), asked: Vec::new() }));
