@@ -80,14 +80,12 @@ fn choose(
     };
     let by_variable = if attributes.is_empty() { variable } else { variable.and_then(spelled) };
     let well_known = || WELL_KNOWN.into_iter().find(|name| attributes.contains(*name));
-    let alias = match by_variable.or_else(well_known) {
-        Some(name) => name.to_owned(),
-        None => {
-            let name = last_literal.and_then(field_name).unwrap_or_else(|| "id".to_owned());
-            let name = if name == "client" { "clientId".to_owned() } else { name };
-            spelled(&name).map(str::to_owned).unwrap_or(name)
-        }
+    let guessed = || {
+        let name = last_literal.and_then(field_name).unwrap_or_else(|| "id".to_owned());
+        let name = if name == "client" { "clientId".to_owned() } else { name };
+        spelled(&name).map(str::to_owned).unwrap_or(name)
     };
+    let alias = by_variable.or_else(well_known).map_or_else(guessed, str::to_owned);
     let is_variable = by_variable == Some(alias.as_str());
     // A name such as `client_id` is the id itself, unless the schema has an `id`, too.
     let is_stated = alias.contains('_') && attributes.contains(&alias) && !attributes.contains("id");
