@@ -6,7 +6,7 @@ use crate::environment::{Home, Run};
 
 /// The context `dev` is valid. The other contexts of the catalogue are `entries`.
 fn home(entries: &[&str]) -> Home {
-    let entries: String = entries.iter().map(|entry| format!("  - {entry}\n")).collect();
+    let entries = format!("  - {}\n", entries.join("\n  - "));
     let home = Home::with_catalogue(&format!(
         "currentContext: dev\ncontexts:\n{entries}  - name: dev\n    repository: {{filesystem: {{baseDir: <home>/repo}}}}\n"
     ));

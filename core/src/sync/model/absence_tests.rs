@@ -168,7 +168,7 @@ fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &
 #[rstest]
 #[case(Doubt::Cut, "operations.list.pagination")]
 #[case(Doubt::PageSized(50), "style: none")]
-#[case(Doubt::NoList, "create with PUT")]
+#[case(Doubt::NoList, "operations.create to a PUT")]
 #[case(Doubt::NotAList("HTTP 302".to_owned()), "operations.list.transforms")]
 #[case(Doubt::AliasNotListed(3), "resource.alias")]
 #[case(Doubt::ByMember("7".to_owned()), "resource.id and resource.alias")]
