@@ -52,7 +52,7 @@ pub struct ImportOptions {
 #[serde(rename_all = "camelCase")]
 pub struct Imported {
     collections: Vec<Collection>,
-    /// The patterns of collections that metadata or the OpenAPI document describes and the server does not have.
+    /// The patterns of collections that metadata or the document of the API describes and the server does not have.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     absent: BTreeSet<String>,
     failures: Vec<NotImported>,
