@@ -2,15 +2,13 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use declarest_core::error::{Categorized, Category};
+use declarest_core::lock::lock;
 
 /// How long a command waits for another one.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The time between two attempts.
-const INTERVAL: Duration = Duration::from_millis(20);
 
 /// A lock of a directory. It ends when it is dropped, and when the process ends.
 #[derive(Debug)]
@@ -48,16 +46,10 @@ impl Lock {
             reason: error.to_string(),
         };
         let file = open(directory).map_err(failed)?;
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _directory: file }),
-                Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(INTERVAL),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(LockError::Busy { directory: directory.to_owned() });
-                }
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-            }
+        match lock(&file, PATIENCE) {
+            Ok(()) => Ok(Self { _directory: file }),
+            Err(TryLockError::WouldBlock) => Err(LockError::Busy { directory: directory.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
 }
@@ -71,6 +63,5 @@ fn open(directory: &Path) -> std::io::Result<File> {
 /// Opens a file in the directory, because Windows does not lock directories.
 #[cfg(not(unix))]
 fn open(directory: &Path) -> std::io::Result<File> {
-    let file = directory.join("declarest.lock");
-    File::options().create(true).truncate(false).read(true).write(true).open(file)
+    declarest_core::lock::open(&directory.join("declarest.lock"))
 }

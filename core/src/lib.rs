@@ -1,7 +1,7 @@
 //! Desired state in Git, observed state behind a REST API, and the plan between the two.
 //!
 //! Each module uses only the modules before it in this order:
-//! [`error`] → [`control`] → [`variable`] → [`digest`] → [`memory`] → `atomic` → [`confined`] → [`secret`] → [`path`] → [`spans`] →
+//! [`error`] → [`control`] → [`variable`] → [`digest`] → [`memory`] → `atomic` → [`confined`] → [`lock`] → [`secret`] → [`path`] → [`spans`] →
 //! [`payload`] → [`proxy`] → [`transport`] →
 //! [`secrets`] → [`repository`] → [`language`] → [`metadata`] → [`bundle`] → [`contract`] → [`server`] → [`sync`] → [`authoring`].
 //!
@@ -18,6 +18,7 @@ pub mod control;
 pub mod digest;
 pub mod error;
 pub mod language;
+pub mod lock;
 pub mod memory;
 pub mod metadata;
 pub mod path;

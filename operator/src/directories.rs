@@ -2,13 +2,13 @@
 //! that objects of different kinds or namespaces never share one.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use declarest_core::lock;
 
 /// The longest wait for the lock of a state directory.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
@@ -163,30 +163,17 @@ pub fn ensure_private(path: &Path) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// The exclusive lock on a state directory, held until dropped. The system releases it when the process ends.
-#[derive(Debug)]
-pub struct StateLock {
-    _held: File,
-}
-
-/// Locks a state directory. An operator that is just ending may still hold the lock, so this waits for it for a moment.
-pub async fn lock(state: &Path) -> Result<StateLock, DirectoryError> {
+/// Locks a state directory until the result is dropped. An operator that is just ending may still hold the lock, so
+/// this waits for it for a moment. Blocks.
+pub fn lock(state: &Path) -> Result<File, DirectoryError> {
     let failed = |source| DirectoryError { action: "lock", path: state.to_owned(), source };
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    // It is never removed: otherwise two processes could lock two different files.
-    let held = options.open(state.join("lock")).map_err(failed)?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match held.try_lock() {
-            Ok(()) => return Ok(StateLock { _held: held }),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                let advice = "another operator uses it; end that operator, or choose another --state-dir";
-                return Err(failed(io::Error::other(advice)));
-            }
-            Err(TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
+    let held = lock::open(&state.join("lock")).map_err(failed)?;
+    match lock::lock(&held, LOCK_PATIENCE) {
+        Ok(()) => Ok(held),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+        Err(TryLockError::WouldBlock) => Err(failed(io::Error::other(
+            "another operator uses it; end that operator, or choose another --state-dir",
+        ))),
     }
 }
 

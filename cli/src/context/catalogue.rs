@@ -48,16 +48,8 @@ pub struct Stored {
 impl Stored {
     /// Reads and checks `file`. A missing file is an empty catalogue. Sets the mode of the file to 0600.
     pub fn load(file: PathBuf) -> Result<Self, CatalogueError> {
-        let failed = |action| {
-            let file = file.clone();
-            move |error: std::io::Error| CatalogueError::Io { action, file, reason: error.to_string() }
-        };
-        let bytes = match fs::read(&file) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(failed("read")(error)),
-        };
-        protect(&file).map_err(failed("set the mode 0600 of"))?;
+        let bytes = read(&file)?;
+        protect(&file).map_err(CatalogueError::io("set the mode 0600 of", &file))?;
         let (catalogue, root) = decode_stored(&file.display().to_string(), PayloadType::Yaml, &bytes)?;
         Ok(Self { file, content: bytes, lock: None, root, catalogue })
     }
@@ -66,8 +58,8 @@ impl Stored {
     pub fn load_text(file: PathBuf) -> Result<Self, CatalogueError> {
         match Self::load(file.clone()) {
             Err(CatalogueError::Invalid { .. }) => {
-                let unread = Self { file, content: Vec::new(), lock: None, root: None, catalogue: empty() };
-                Ok(Self { content: unread.text()?, ..unread })
+                let content = read(&file)?;
+                Ok(Self { file, content, lock: None, root: None, catalogue: Catalogue::default() })
             }
             loaded => loaded,
         }
@@ -82,11 +74,7 @@ impl Stored {
     fn locked(file: &Path) -> Result<Lock, CatalogueError> {
         let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
-        fs::create_dir_all(directory).map_err(|error| CatalogueError::Io {
-            action: "create the directory of",
-            file: file.to_owned(),
-            reason: error.to_string(),
-        })?;
+        fs::create_dir_all(directory).map_err(CatalogueError::io("create the directory of", file))?;
         Ok(Lock::of(directory)?)
     }
 
@@ -107,10 +95,7 @@ impl Stored {
     pub fn save(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
         let bytes = encode_catalogue(catalogue)?;
         let (changed, root) = decode_stored(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
-        let located = |source| CatalogueError::Invalid {
-            origin: self.file.display().to_string(),
-            source: Box::new(source),
-        };
+        let located = CatalogueError::invalid(self.file.display());
         let places = || root.as_ref().map(Field::places).unwrap_or_default();
         checks::current(&changed).map_err(|problem| located(at(&places(), problem)))?;
         let is_new = |fault: &&FaultyCredential| {
@@ -129,14 +114,7 @@ impl Stored {
 
     /// Returns the text of the file; empty if it is missing.
     pub fn text(&self) -> Result<Vec<u8>, CatalogueError> {
-        match fs::read(&self.file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            read => read.map_err(|error| CatalogueError::Io {
-                action: "read",
-                file: self.file.clone(),
-                reason: error.to_string(),
-            }),
-        }
+        read(&self.file)
     }
 
     /// Checks the text of a catalogue with all its contexts, and replaces the file with it.
@@ -148,8 +126,7 @@ impl Stored {
     /// Returns the fault of a context of this catalogue, if it has one.
     pub fn check_fault(&self, context: &Context) -> Result<(), CatalogueError> {
         let Some(fault) = &context.fault else { return Ok(()) };
-        let (origin, source) = (self.file.display().to_string(), Box::new(fault.reason.clone()));
-        Err(CatalogueError::Invalid { origin, source })
+        Err(CatalogueError::invalid(self.file.display())(fault.reason.clone()))
     }
 
     /// Returns the first fault of the catalogue or of one of its contexts.
@@ -166,11 +143,7 @@ impl Stored {
         if self.text()? != self.content {
             return Err(CatalogueError::Changed(self.file.clone()));
         }
-        write_atomically(&self.file, bytes, Mode::Private).map_err(|error| CatalogueError::Io {
-            action: "write",
-            file: self.file.clone(),
-            reason: error.to_string(),
-        })
+        write_atomically(&self.file, bytes, Mode::Private).map_err(CatalogueError::io("write", &self.file))
     }
 
     /// Returns the credentials and the context `wanted`, or the current one, with references to `environment`
@@ -180,14 +153,13 @@ impl Stored {
         wanted: Option<&str>,
         environment: &Environment,
     ) -> Result<(Catalogue, Context), CatalogueError> {
-        let origin = self.file.display().to_string();
-        let located = |source| CatalogueError::Invalid { origin: origin.clone(), source: Box::new(source) };
+        let located = CatalogueError::invalid(self.file.display());
         let Some(root) = self.root.clone() else { return Err(self.not_found(wanted)) };
         let root = root.with_texts(&|text| expand(text, environment));
         let places = root.places();
         let current = || root.member_text("currentContext").filter(|name| !name.trim().is_empty());
         let name = wanted.or_else(current).ok_or_else(|| self.not_found(None))?;
-        let contexts = root.member("contexts").map(Field::items).transpose().map_err(located)?;
+        let contexts = root.member("contexts").map(Field::items).transpose().map_err(&located)?;
         let found = contexts.into_iter().flatten().enumerate();
         let found = found
             .filter(|(_, field)| field.member_text("name").is_some_and(|text| text.trim() == name.trim()));
@@ -198,9 +170,9 @@ impl Stored {
                 return Err(located(at(&places, checks::same_name(name.trim(), *first, *second))));
             }
         };
-        let context = Context::read(field).map_err(located)?;
-        let mut catalogue = empty();
-        read_credentials(&root, &mut catalogue, |_| Ok(())).map_err(located)?;
+        let context = Context::read(field).map_err(&located)?;
+        let mut catalogue = Catalogue::default();
+        read_credentials(&root, &mut catalogue, |_| Ok(())).map_err(&located)?;
         // Empty and duplicate ones; a reference to a variable without a value does not count as empty.
         catalogue.faulty_credentials.extend(self.catalogue.faulty_credentials.iter().cloned());
         checks::check_context(&format!("contexts[{index}]."), &context, &catalogue)
@@ -242,6 +214,14 @@ impl Stored {
     }
 }
 
+/// Returns the content of `file`; empty if it is missing.
+fn read(file: &Path) -> Result<Vec<u8>, CatalogueError> {
+    match fs::read(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(CatalogueError::io("read", file)),
+    }
+}
+
 /// Sets the mode of a file to 0600.
 #[cfg(unix)]
 fn protect(file: &Path) -> std::io::Result<()> {
@@ -267,7 +247,7 @@ pub fn decode_catalogue(
     bytes: &[u8],
 ) -> Result<Catalogue, CatalogueError> {
     let (catalogue, root) = decode_stored(origin, format, bytes)?;
-    let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
+    let located = CatalogueError::invalid(origin);
     if let Some(fault) = catalogue.faulty_credentials.first() {
         return Err(located(fault.reason.clone()));
     }
@@ -287,9 +267,9 @@ fn decode_stored(
     format: PayloadType,
     bytes: &[u8],
 ) -> Result<(Catalogue, Option<Field>), CatalogueError> {
-    let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
-    let Some(root) = read_document(format, bytes).map_err(located)? else {
-        return Ok((empty(), None));
+    let located = CatalogueError::invalid(origin);
+    let Some(root) = read_document(format, bytes).map_err(&located)? else {
+        return Ok((Catalogue::default(), None));
     };
     let catalogue = lenient(&root).map_err(located)?;
     Ok((catalogue, Some(root)))
@@ -373,20 +353,7 @@ fn context(item: Field) -> Result<Result<Context, Fault>, FieldError> {
 
 /// Decodes a single context, without checking its references.
 pub fn decode_context(origin: &str, root: Field) -> Result<Context, CatalogueError> {
-    let located = |source| CatalogueError::Invalid { origin: origin.to_owned(), source: Box::new(source) };
-    Context::read(root).map_err(located)
-}
-
-/// Returns a catalogue without contexts.
-pub fn empty() -> Catalogue {
-    Catalogue {
-        current_context: None,
-        default_editor: None,
-        credentials: Vec::new(),
-        contexts: Vec::new(),
-        nameless: Vec::new(),
-        faulty_credentials: Vec::new(),
-    }
+    Context::read(root).map_err(CatalogueError::invalid(origin))
 }
 
 /// Returns a problem with the position of its field, or of the nearest enclosing field.

@@ -208,9 +208,9 @@ impl Check<'_> {
             self.reference(&format!("{field}.auth.basic"), &auth.basic)?;
         }
         parse_proxy(&format!("{}{field}", self.prefix), proxy).map(drop).map_err(|error| {
-            let (ProxyError::Url { field }
-            | ProxyError::Beyond { field }
-            | ProxyError::CredentialsTwice { field }
+            let (ProxyError::Url(field)
+            | ProxyError::Beyond(field)
+            | ProxyError::CredentialsTwice(field)
             | ProxyError::NoProxy { field, .. }) = &error;
             let text = error.to_string();
             let reason = text.strip_prefix(field.as_str()).unwrap_or(&text).trim_start_matches([':', ' ']);

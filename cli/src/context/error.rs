@@ -1,6 +1,8 @@
 //! Errors of catalogues and contexts.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::payload::PayloadError;
@@ -50,6 +52,18 @@ pub enum CatalogueError {
     Setting { context: String, field: String, reason: String },
     #[error("{capability} is not configured in context \"{context}\"; set {field}")]
     Missing { context: String, capability: &'static str, field: &'static str },
+}
+
+impl CatalogueError {
+    /// Returns a function that makes the error of an action on `file`.
+    pub fn io(action: &'static str, file: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Io { action, file: file.to_owned(), reason: error.to_string() }
+    }
+
+    /// Returns a function that makes the error of a fault in `origin`.
+    pub fn invalid(origin: impl Display) -> impl Fn(FieldError) -> Self {
+        move |source| Self::Invalid { origin: origin.to_string(), source: Box::new(source) }
+    }
 }
 
 fn unresolved(wanted: Option<&str>) -> String {

@@ -16,7 +16,7 @@ mod store;
 mod value;
 mod warnings;
 
-pub use catalogue::{Stored, decode_catalogue, decode_context, empty, file};
+pub use catalogue::{Stored, decode_catalogue, decode_context, file};
 pub use credential::Session;
 pub use error::CatalogueError;
 pub use model::{Catalogue, Context, FaultyCredential};

@@ -13,7 +13,7 @@ use super::section::Setting;
 use super::value::{Count, CredentialValue, GrantType, HttpUrl, KvVersion, Rate, SecretText, Text};
 
 /// The contexts of the declarest command line, and the name of the current one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Catalogue {
     /// Name of the default context.

@@ -1,10 +1,11 @@
 //! Single settings with their own format. The format is checked after references to the environment are replaced.
 
 use declarest_core::payload::fields::TextOr;
+use declarest_core::proxy::is_loopback;
 use declarest_core::secrets::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
-use url::{Host, Url};
+use url::Url;
 
 use super::reference::is_reference;
 
@@ -113,12 +114,7 @@ impl HttpUrl {
     /// Returns whether the URL is plain http over a network. Loopback addresses do not leave this machine.
     pub fn is_plain(&self) -> bool {
         let Ok(url) = Url::parse(self.0.trim()) else { return false };
-        let loopback = match url.host() {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        };
+        let loopback = is_loopback(&url) || url.domain().is_some_and(|name| name.ends_with(".localhost"));
         url.scheme() == "http" && !loopback
     }
 }

@@ -40,7 +40,8 @@ pub struct DiffRecord {
 }
 
 /// The drift of a resource, relative to the repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE", const_into_str)]
 pub enum Drift {
     Changed,
     /// Only the server has it.
@@ -98,21 +99,12 @@ impl Drift {
             Some(_) => Self::Changed,
         }
     }
-
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Changed => "CHANGED",
-            Self::Added => "ADDED",
-            Self::Removed => "REMOVED",
-            Self::Unchanged => "UNCHANGED",
-        }
-    }
 }
 
 /// Returns the section of a resource: its path, its drift, and a unified diff of its payloads in `format`.
 pub fn section(path: &str, compared: &Comparison, format: PayloadType, style: DiffStyle) -> String {
     let mut text = String::new();
-    let title = format!("{path} [{}]", Drift::of(compared).label());
+    let title = format!("{path} [{}]", Drift::of(compared).into_str());
     for line in [title.as_str(), "--- repository", "+++ managed-server"] {
         add(&mut text, style, BOLD, line);
     }
@@ -181,7 +173,7 @@ pub fn summary(drifts: &[Drift], failed: usize) -> String {
     let kinds = [Drift::Changed, Drift::Added, Drift::Removed, Drift::Unchanged];
     let counts = kinds.into_iter().filter_map(|kind| {
         let count = drifts.iter().filter(|drift| **drift == kind).count();
-        (count > 0).then(|| format!("{count} {}", kind.label().to_lowercase()))
+        (count > 0).then(|| format!("{count} {}", kind.into_str().to_lowercase()))
     });
     let counts = counts.chain((failed > 0).then(|| format!("{failed} failed")));
     format!("Summary: {}", counts.collect::<Vec<_>>().join(", "))

@@ -5,7 +5,8 @@ use super::query::Query;
 use crate::settings::Wish;
 
 /// A format that a user can request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 enum Format {
     Auto,
     Text,
@@ -15,36 +16,19 @@ enum Format {
     Wide,
     Name,
     Ndjson,
+    #[strum(to_string = "jq or jsonpath")]
     Query,
 }
 
 impl Format {
     fn parse(text: &str) -> Result<Self, OutputError> {
         match text.trim() {
-            "" | "auto" => Ok(Self::Auto),
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            "yaml" => Ok(Self::Yaml),
-            "markdown" => Ok(Self::Markdown),
-            "wide" => Ok(Self::Wide),
-            "name" => Ok(Self::Name),
-            "ndjson" => Ok(Self::Ndjson),
+            "" => Ok(Self::Auto),
             query if query.starts_with("jq=") || query.starts_with("jsonpath=") => Ok(Self::Query),
-            other => Err(OutputError::UnknownFormat(other.to_owned())),
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Yaml => "yaml",
-            Self::Markdown => "markdown",
-            Self::Wide => "wide",
-            Self::Name => "name",
-            Self::Ndjson => "ndjson",
-            Self::Query => "jq or jsonpath",
+            name => {
+                let format = name.parse().ok().filter(|format| *format != Self::Query);
+                format.ok_or_else(|| OutputError::UnknownFormat(name.to_owned()))
+            }
         }
     }
 }
@@ -126,9 +110,11 @@ impl OutputPolicy {
                 Some(asked) if asked == format => Ok(form),
                 // YAML is also text.
                 Some(Format::Text) => Ok(form),
-                Some(asked) => {
-                    Err(OutputError::Unsupported { command: command.to_owned(), only, format: asked.name() })
-                }
+                Some(asked) => Err(OutputError::Unsupported {
+                    command: command.to_owned(),
+                    only,
+                    format: asked.into_str(),
+                }),
             };
         }
         let natural = |newline| Form::Natural { yaml: self == Self::Payload, newline };
@@ -142,7 +128,7 @@ impl OutputPolicy {
             (Format::Query, _) => Form::Query,
             (Format::Markdown, _) => {
                 let (command, only) = (command.to_owned(), "text, JSON and YAML");
-                return Err(OutputError::Unsupported { command, only, format: Format::Markdown.name() });
+                return Err(OutputError::Unsupported { command, only, format: Format::Markdown.into_str() });
             }
             (format, Self::Payload | Self::PayloadNoYaml) => natural(format == Format::Text),
             (Format::Auto, Self::Adaptive) if !terminal => Form::Json,

@@ -43,11 +43,7 @@ pub enum RepositoryUseError {
 
 impl Categorized for RepositoryUseError {
     fn category(&self) -> Category {
-        match self {
-            Self::NotGit { .. } | Self::NoRemote { .. } | Self::BlankMessage | Self::Uncommitted { .. } => {
-                Category::Validation
-            }
-        }
+        Category::Validation
     }
 }
 

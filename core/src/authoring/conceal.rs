@@ -81,7 +81,7 @@ pub fn conceal(
     if !options.allow_plaintext {
         let found: Vec<String> = batches.iter().flat_map(Candidates::readable).collect();
         if !found.is_empty() {
-            return Err(AuthoringError::Plaintext { found });
+            return Err(AuthoringError::Plaintext(found));
         }
     }
     // Replace the secrets with placeholders.
@@ -115,7 +115,7 @@ impl Candidate {
         let rules = metadata.rules(&draft.path)?;
         let declared_whole = rules.resolved().secret;
         if declared_whole && options.attributes != Attributes::Declared {
-            return Err(AuthoringError::WholeAndAttributes { path: draft.path });
+            return Err(AuthoringError::WholeAndAttributes(draft.path));
         }
         let whole = options.whole || declared_whole;
         let nothing = draft.payload.is_null() || is_whole_placeholder(&draft.payload);
@@ -136,7 +136,7 @@ impl Candidates {
         let has_attributes = |payload: &Value| payload.as_object().is_some() || is_whole_placeholder(payload);
         let other = drafts.iter().find(|candidate| !has_attributes(&candidate.draft.payload));
         if let (true, Some(other)) = (options.attributes != Attributes::Declared, other) {
-            return Err(AuthoringError::NoAttributes { path: other.draft.path.clone() });
+            return Err(AuthoringError::NoAttributes(other.draft.path.clone()));
         }
         let all = || drafts.iter().flat_map(|candidate| candidate.likely.iter().chain(candidate.declared()));
         let selected = match &options.attributes {

@@ -77,7 +77,7 @@ pub(super) fn stored(store: &Store, selector: &Selector) -> Result<Document, Aut
     match store.read_metadata(selector) {
         Ok(file) => Document::decode(file.format, &file.content)
             .map_err(|error| undeclarable(selector, &error.located(file.format, &file.content))),
-        Err(RepositoryError::MetadataMissing { .. }) => Ok(Document::default()),
+        Err(RepositoryError::MetadataMissing(_)) => Ok(Document::default()),
         Err(error) => Err(error.into()),
     }
 }
@@ -150,5 +150,5 @@ fn of_collection(metadata: &Metadata, collection: &LogicalPath) -> Result<Select
 }
 
 fn selector(text: &str) -> Result<Selector, AuthoringError> {
-    Selector::parse(text).map_err(|source| AuthoringError::Path { source })
+    Selector::parse(text).map_err(AuthoringError::Path)
 }

@@ -43,7 +43,7 @@ pub fn detect_stored(
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     match only {
-        Some(only) if found.is_empty() => Err(AuthoringError::NeverDetected { at: only.clone() }),
+        Some(only) if found.is_empty() => Err(AuthoringError::NeverDetected(only.clone())),
         _ => Ok(found),
     }
 }

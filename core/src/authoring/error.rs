@@ -18,19 +18,11 @@ pub enum AuthoringError {
     #[error("{}", with_causes(.0))]
     Metadata(#[from] MetadataError),
     /// The resource already exists.
-    #[error("resource {path} already exists; rerun with --force to overwrite it")]
-    Exists {
-        /// The resource.
-        path: LogicalPath,
-    },
+    #[error("resource {0} already exists; rerun with --force to overwrite it")]
+    Exists(LogicalPath),
     /// The payload to split into items is not a list.
-    #[error(
-        "the payload for {path} is not a list; give an array or an object with an array called \"items\""
-    )]
-    NotAList {
-        /// The collection.
-        path: LogicalPath,
-    },
+    #[error("the payload for {0} is not a list; give an array or an object with an array called \"items\"")]
+    NotAList(LogicalPath),
     /// An item has no name, so its path is unknown.
     #[error(
         "item {index} for {collection} has no name: it has none of {names}; set resource.alias in {file}",
@@ -55,20 +47,14 @@ pub enum AuthoringError {
         reason: String,
     },
     /// Two items have the same path.
-    #[error("several items have the path {path}; give each item a unique name")]
-    SeveralItems {
-        /// The resource.
-        path: LogicalPath,
-    },
+    #[error("several items have the path {0}; give each item a unique name")]
+    SeveralItems(LogicalPath),
     /// Undeclared secrets would be written in plain text.
     #[error(
         "potential plaintext secrets detected in {}; --secret-attributes keeps them in the secret store, \
-         --allow-plaintext saves them in plain text", .found.join(", ")
+         --allow-plaintext saves them in plain text", .0.join(", ")
     )]
-    Plaintext {
-        /// Each resource with its attributes, sorted.
-        found: Vec<String>,
-    },
+    Plaintext(Vec<String>),
     /// No secret store is configured for declared secrets.
     #[error("secret provider is not configured: {path} {what}; set secretStore in the context")]
     SecretStoreMissing {
@@ -79,13 +65,10 @@ pub enum AuthoringError {
     },
     /// Secret attributes were requested of a payload that has no attributes.
     #[error(
-        "the payload for {path} is not an object, so it has no attributes for --secret-attributes; --secret keeps it \
+        "the payload for {0} is not an object, so it has no attributes for --secret-attributes; --secret keeps it \
          in the secret store as a whole"
     )]
-    NoAttributes {
-        /// The resource.
-        path: LogicalPath,
-    },
+    NoAttributes(LogicalPath),
     /// A listed attribute neither looks like a secret nor is declared as one.
     #[error(
         "{path}: --secret-attributes names {at}, which neither looks like a secret nor is declared as one; declare \
@@ -98,17 +81,11 @@ pub enum AuthoringError {
         at: Pointer,
     },
     /// The requested attribute does not look like a secret in any resource.
-    #[error("--secret-attribute {at} was not detected: no value there looks like a secret")]
-    NeverDetected {
-        /// The attribute.
-        at: Pointer,
-    },
+    #[error("--secret-attribute {0} was not detected: no value there looks like a secret")]
+    NeverDetected(Pointer),
     /// Metadata declares the whole resource as a secret.
-    #[error("the metadata of {path} declares it as a secret as a whole; remove --secret-attributes")]
-    WholeAndAttributes {
-        /// The resource.
-        path: LogicalPath,
-    },
+    #[error("the metadata of {0} declares it as a secret as a whole; remove --secret-attributes")]
+    WholeAndAttributes(LogicalPath),
     /// An attribute whose pointer cannot be part of a secret key.
     #[error("{path}: {source}")]
     SecretKey {
@@ -137,10 +114,7 @@ pub enum AuthoringError {
     },
     /// A path that metadata cannot select.
     #[error(transparent)]
-    Path {
-        /// The fault of the path.
-        source: PathError,
-    },
+    Path(PathError),
     /// A declared secret is not a string, and would change its type in the secret store.
     #[error(
         "{path}: the secret {at} is {kind}, but a secret store holds strings only; make it a string, or save it in \
@@ -161,21 +135,21 @@ impl Categorized for AuthoringError {
         match self {
             Self::Repository(error) => error.category(),
             Self::Metadata(error) => error.category(),
-            Self::Exists { .. }
-            | Self::NotAList { .. }
+            Self::Exists(_)
+            | Self::NotAList(_)
             | Self::Nameless { .. }
             | Self::ItemPath { .. }
-            | Self::SeveralItems { .. }
-            | Self::Plaintext { .. }
+            | Self::SeveralItems(_)
+            | Self::Plaintext(_)
             | Self::SecretStoreMissing { .. }
-            | Self::NoAttributes { .. }
+            | Self::NoAttributes(_)
             | Self::NotASecret { .. }
-            | Self::NeverDetected { .. }
-            | Self::WholeAndAttributes { .. }
+            | Self::NeverDetected(_)
+            | Self::WholeAndAttributes(_)
             | Self::SecretKey { .. }
             | Self::Encode { .. }
             | Self::Declare { .. }
-            | Self::Path { .. }
+            | Self::Path(_)
             | Self::SecretType { .. } => Category::Validation,
         }
     }

@@ -29,7 +29,7 @@ pub fn drafts_of(
     collection: &LogicalPath,
     payload: &Value,
 ) -> Result<Vec<Draft>, AuthoringError> {
-    let not_a_list = || AuthoringError::NotAList { path: collection.clone() };
+    let not_a_list = || AuthoringError::NotAList(collection.clone());
     let items = items_of(payload).ok_or_else(not_a_list)?;
     let rules = metadata.rules(collection)?;
     let drafts = items.iter().enumerate().map(|(index, item)| draft(&rules, collection, index, item));
@@ -37,7 +37,7 @@ pub fn drafts_of(
     drafts.sort_by(|a, b| a.path.cmp(&b.path));
     let mut paths = BTreeSet::new();
     match drafts.iter().find(|draft| !paths.insert(&draft.path)) {
-        Some(second) => Err(AuthoringError::SeveralItems { path: second.path.clone() }),
+        Some(second) => Err(AuthoringError::SeveralItems(second.path.clone())),
         None => Ok(drafts),
     }
 }

@@ -106,7 +106,7 @@ impl Prepared {
         let stale = match store.get(&path) {
             Ok((_, before)) => saved.stale(&before, attributes),
             // The files of a payload that cannot be read are unknown, so none of them is stale.
-            Err(RepositoryError::ResourceMissing { .. } | RepositoryError::Payload { .. }) => Vec::new(),
+            Err(RepositoryError::ResourceMissing(_) | RepositoryError::Payload { .. }) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
         let format = match resolved.format {
@@ -158,9 +158,9 @@ pub fn check_absent<'p>(
 ) -> Result<(), AuthoringError> {
     for path in paths {
         match store.get(path) {
-            Err(RepositoryError::ResourceMissing { .. }) => {}
+            Err(RepositoryError::ResourceMissing(_)) => {}
             Ok(_) | Err(RepositoryError::Payload { .. }) => {
-                return Err(AuthoringError::Exists { path: path.clone() });
+                return Err(AuthoringError::Exists(path.clone()));
             }
             Err(error) => return Err(error.into()),
         }

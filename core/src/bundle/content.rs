@@ -59,7 +59,7 @@ impl Content {
         let files = |source| BundleError::Files { bundle: expected.bundle.clone(), source };
         let tree = DirTree::open(root).map_err(files)?;
         let bytes = tree.read(MANIFEST).map_err(files)?;
-        let bytes = bytes.ok_or_else(|| BundleError::NoManifest { bundle: expected.bundle.clone() })?;
+        let bytes = bytes.ok_or_else(|| BundleError::NoManifest(expected.bundle.clone()))?;
         let manifest = Manifest::decode(&bytes).map_err(|source| BundleError::Manifest {
             bundle: expected.bundle.clone(),
             source: source.into(),

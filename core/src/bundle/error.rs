@@ -81,11 +81,8 @@ pub enum BundleError {
         reason: String,
     },
     /// There is no `bundle.yaml` at the root.
-    #[error("bundle {bundle} has no bundle.yaml at its root")]
-    NoManifest {
-        /// The reference.
-        bundle: String,
-    },
+    #[error("bundle {0} has no bundle.yaml at its root")]
+    NoManifest(String),
     /// The manifest is not valid.
     #[error("bundle {bundle}: bundle.yaml: {source}")]
     Manifest {
@@ -141,11 +138,8 @@ pub enum BundleError {
         source: Arc<std::io::Error>,
     },
     /// The HTTP client could not be created.
-    #[error("the HTTP client for bundles cannot be created: {reason}")]
-    Client {
-        /// The cause.
-        reason: String,
-    },
+    #[error("the HTTP client for bundles cannot be created: {0}")]
+    Client(String),
 }
 
 impl BundleError {
@@ -164,7 +158,7 @@ impl Categorized for BundleError {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Category::Auth,
                 _ => Category::Transport,
             },
-            Self::Missing { .. } | Self::NoManifest { .. } => Category::NotFound,
+            Self::Missing { .. } | Self::NoManifest(_) => Category::NotFound,
             Self::Request { .. } | Self::Digest { .. } => Category::Transport,
             Self::Reference { .. }
             | Self::Registry { .. }
@@ -175,7 +169,7 @@ impl Categorized for BundleError {
             | Self::Incompatible { .. }
             | Self::Document { .. } => Category::Validation,
             Self::Files { source, .. } => source.category(),
-            Self::Io { .. } | Self::Client { .. } => Category::Internal,
+            Self::Io { .. } | Self::Client(_) => Category::Internal,
         }
     }
 }

@@ -57,6 +57,7 @@ pub use manifest::{API_VERSION, KIND, ManagedServerVersions, Manifest, OpenApiSo
 pub use package::RegistryLogin;
 pub(crate) use package::{PackageLayer, PackageLimits, PackageSource, parse_image};
 pub use places::{cache_directory, registry_credentials};
+pub(crate) use reference::{DOCKER_HUB, DOCKER_HUB_HOST, registry_name};
 pub use reference::{OciReference, OciVersion, RELEASES, Reference};
 pub use source::{BundleSource, Options};
 

@@ -149,7 +149,7 @@ impl PackageSource {
             RegistryLogin::File(file) => {
                 let file = file.clone();
                 let found = tokio::task::spawn_blocking(move || Credentials::find(Some(&file), &host)).await;
-                found.map_err(|stopped| BundleError::Client { reason: stopped.to_string() })??
+                found.map_err(|stopped| BundleError::Client(stopped.to_string()))??
             }
         };
         Registry::new(&self.client, reference, credentials, limits, self.rule)

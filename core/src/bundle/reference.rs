@@ -15,6 +15,11 @@ use crate::transport::shown;
 /// The base URL of the releases of named bundles.
 pub const RELEASES: &str = "https://github.com/crmarques/";
 
+/// The name of Docker Hub in references.
+pub(crate) const DOCKER_HUB: &str = "docker.io";
+/// The host that serves Docker Hub.
+pub(crate) const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
+
 /// The maximum length of a shorthand, so that a cache entry has a valid file name.
 const SHORTHAND_LIMIT: usize = 128;
 /// The maximum number of characters of an artifact's name in its cache entry.
@@ -36,6 +41,11 @@ pub enum Reference {
     Url(Url),
     /// A directory or an archive on this machine.
     Path(PathBuf),
+}
+
+/// Returns the name of a registry. All hosts of Docker Hub are one registry.
+pub(crate) fn registry_name(host: &str) -> &str {
+    if matches!(host, "index.docker.io" | DOCKER_HUB_HOST) { DOCKER_HUB } else { host }
 }
 
 /// An artifact in a registry.

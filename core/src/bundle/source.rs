@@ -344,5 +344,5 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, BundleError> {
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|stopped| Err(BundleError::Client { reason: stopped.to_string() }))
+        .unwrap_or_else(|stopped| Err(BundleError::Client(stopped.to_string())))
 }

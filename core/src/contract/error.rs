@@ -11,11 +11,8 @@ use crate::error::{Categorized, Category};
 #[derive(Debug, thiserror::Error)]
 pub enum ContractError {
     /// A text is not a reference to an image.
-    #[error("contract image: {reason}")]
-    Reference {
-        /// The fault and the correction.
-        reason: String,
-    },
+    #[error("contract image: {0}")]
+    Reference(String),
     /// No tag of a repository satisfies the constraint.
     #[error("NoMatchingTag: no tag of {repository} is a version that satisfies \"{constraint}\"")]
     NoMatchingTag {
@@ -25,11 +22,8 @@ pub enum ContractError {
         constraint: String,
     },
     /// A bundle has no document.
-    #[error("the bundle {source_name} has no pacto.yaml at its root")]
-    NoDocument {
-        /// The source of the bundle.
-        source_name: String,
-    },
+    #[error("the bundle {0} has no pacto.yaml at its root")]
+    NoDocument(String),
     /// A local file cannot be read.
     #[error("cannot read {path}: {source}")]
     Local {
@@ -42,20 +36,17 @@ pub enum ContractError {
     #[error(transparent)]
     Package(#[from] BundleError),
     /// A failure of this machine.
-    #[error("cannot unpack a bundle: {reason}")]
-    Internal {
-        /// The cause.
-        reason: String,
-    },
+    #[error("cannot unpack a bundle: {0}")]
+    Internal(String),
 }
 
 impl Categorized for ContractError {
     fn category(&self) -> Category {
         match self {
-            Self::Reference { .. } | Self::NoDocument { .. } => Category::Validation,
+            Self::Reference(_) | Self::NoDocument(_) => Category::Validation,
             Self::NoMatchingTag { .. } => Category::NotFound,
             Self::Local { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Category::NotFound,
-            Self::Local { .. } | Self::Internal { .. } => Category::Internal,
+            Self::Local { .. } | Self::Internal(_) => Category::Internal,
             Self::Package(error) => error.category(),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::bundle::{DOCKER_HUB, registry_name};
+
 /// The longest reference, in bytes.
 const MAX_LENGTH: usize = 512;
 
@@ -34,19 +36,15 @@ impl ImageRef {
         };
         let (host, path) = match name.split_once('/') {
             Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => (host, path),
-            _ => ("docker.io", name),
+            _ => (DOCKER_HUB, name),
         };
-        let host = match host.to_ascii_lowercase() {
-            host if matches!(host.as_str(), "index.docker.io" | "registry-1.docker.io") => {
-                "docker.io".to_owned()
-            }
-            host => host,
-        };
-        let valid = is_host(&host)
+        let host = host.to_ascii_lowercase();
+        let host = registry_name(&host);
+        let valid = is_host(host)
             && path.split('/').all(is_segment)
             && tag.is_none_or(is_tag)
             && digest.is_none_or(is_digest);
-        let official = host == "docker.io" && !path.contains('/');
+        let official = host == DOCKER_HUB && !path.contains('/');
         let repository = if official { format!("{host}/library/{path}") } else { format!("{host}/{path}") };
         valid.then(|| Self { repository, tag: tag.map(str::to_owned), digest: digest.map(str::to_owned) })
     }

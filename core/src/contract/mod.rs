@@ -49,5 +49,4 @@ pub use snapshot::{FoundWorkload, ProbeAnswer, ProbeKind, Probed, Read, Snapshot
 pub use source::{ContractSource, FILE, Loaded, Loading, OciSource, read_local};
 pub use spec::{ContractBinding, ContractTarget, HTTP_URL, WorkloadRef};
 pub use target::{ProbeVia, Target, WorkloadKind};
-pub use time::{format as format_time, parse as parse_time};
 pub use verify::{Severities, Verification, gate, phase, summary, verify};

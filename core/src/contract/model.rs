@@ -114,7 +114,8 @@ pub enum Durability {
 }
 
 /// The strategy of upgrades.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum UpgradeStrategy {
     /// Pods are replaced step by step.
     Rolling,
@@ -126,12 +127,8 @@ pub enum UpgradeStrategy {
 
 impl UpgradeStrategy {
     /// Returns its name in documents.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rolling => "rolling",
-            Self::Recreate => "recreate",
-            Self::Ordered => "ordered",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::join_all;
-use http::header::{CONTENT_TYPE, LOCATION, TE};
+use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
 use reqwest::redirect::Policy;
@@ -21,6 +21,7 @@ use super::request::ProbeRequest;
 use super::snapshot::{ProbeAnswer, ProbeKind, Probed};
 use crate::error::with_causes;
 use crate::proxy::Proxy;
+use crate::transport::exchange::location;
 use crate::transport::{Names, TlsConfig, TransportError, failure_of, named_client_builder, shown};
 
 /// The time limit of a probe with its redirects and its retry.
@@ -58,7 +59,7 @@ impl Prober {
                 .redirect(Policy::none())
                 .pool_max_idle_per_host(0);
             let builder = if grpc { builder.http2_prior_knowledge() } else { builder };
-            builder.build().map_err(|error| TransportError::Client { reason: with_causes(&error) })
+            builder.build().map_err(|error| TransportError::Client(with_causes(&error)))
         };
         let (http, grpc) = (client(false)?, client(true)?);
         Ok(Self { http, grpc, tls, names: names.clone(), limit: TIME })
@@ -193,9 +194,7 @@ fn is_redirect(status: StatusCode) -> bool {
 
 /// Returns the target of a redirect, if it has one that can be used.
 fn target_of(from: &Url, answer: &Response) -> Option<Url> {
-    let location = answer.headers().get(LOCATION)?.to_str().ok()?;
-    let target = from.join(location).ok()?;
-    (target.username().is_empty() && target.password().is_none()).then_some(target)
+    location(from, answer).filter(|target| target.username().is_empty() && target.password().is_none())
 }
 
 async fn is_empty(answer: &mut Response) -> Result<bool, reqwest::Error> {

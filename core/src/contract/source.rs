@@ -11,8 +11,8 @@ use url::Url;
 use super::document::{Document, MAX_DOCUMENT};
 use super::error::ContractError;
 use crate::bundle::{
-    BundleError, Constraint, OciVersion, PackageLayer, PackageLimits, PackageSource, RegistryLogin,
-    parse_image,
+    BundleError, Constraint, DOCKER_HUB, DOCKER_HUB_HOST, OciVersion, PackageLayer, PackageLimits,
+    PackageSource, RegistryLogin, parse_image, registry_name,
 };
 use crate::proxy::Proxy;
 use crate::transport::{Access, shown};
@@ -114,7 +114,7 @@ impl OciSource {
     pub fn parse(text: &str) -> Result<Self, ContractError> {
         let text = text.trim();
         let reference = text.strip_prefix("oci://").unwrap_or(text);
-        let refuse = |reason: String| ContractError::Reference { reason };
+        let refuse = |reason: String| ContractError::Reference(reason);
         let (image, query) = match reference.split_once('?') {
             Some((image, query)) => (image, Some(query)),
             None => (reference, None),
@@ -168,11 +168,11 @@ impl OciSource {
 
 /// Returns the host that serves Docker Hub, and the full name of its official repositories.
 fn on_docker_hub(registry: String, repository: String) -> (String, String) {
-    if !matches!(registry.as_str(), "docker.io" | "index.docker.io" | "registry-1.docker.io") {
+    if registry_name(&registry) != DOCKER_HUB {
         return (registry, repository);
     }
     let official = !repository.contains('/');
-    ("registry-1.docker.io".to_owned(), if official { format!("library/{repository}") } else { repository })
+    (DOCKER_HUB_HOST.to_owned(), if official { format!("library/{repository}") } else { repository })
 }
 
 impl ContractSource {
@@ -279,12 +279,11 @@ fn highest<'t>(tags: &'t [String], constraint: Option<&Constraint>) -> Option<&'
 async fn from_archive(bytes: Vec<u8>, name: String, loading: &Loading) -> Result<Loaded, ContractError> {
     let packages = packages(loading)?;
     let read = tokio::task::spawn_blocking(move || unpacked(&bytes, name, &packages)).await;
-    read.unwrap_or_else(|stopped| Err(ContractError::Internal { reason: stopped.to_string() }))
+    read.unwrap_or_else(|stopped| Err(ContractError::Internal(stopped.to_string())))
 }
 
 fn unpacked(bytes: &[u8], name: String, packages: &PackageSource) -> Result<Loaded, ContractError> {
-    let directory =
-        tempfile::tempdir().map_err(|error| ContractError::Internal { reason: error.to_string() })?;
+    let directory = tempfile::tempdir().map_err(|error| ContractError::Internal(error.to_string()))?;
     packages.unpack(bytes, directory.path(), &name)?;
     from_directory(directory.path(), name)
 }
@@ -298,7 +297,7 @@ fn from_directory(directory: &Path, name: String) -> Result<Loaded, ContractErro
     let mut files = BTreeSet::new();
     collect(directory, "", &mut files).map_err(failed)?;
     if !files.contains(FILE) {
-        return Err(ContractError::NoDocument { source_name: name });
+        return Err(ContractError::NoDocument(name));
     }
     let file = std::fs::File::open(directory.join(FILE)).map_err(failed)?;
     let mut bytes = Vec::new();

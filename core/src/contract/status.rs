@@ -290,6 +290,9 @@ macro_rules! words {
             }
 
             impl $name {
+                /// All values, in order.
+                pub const ALL: [Self; [$($text),*].len()] = [$(Self::$variant),*];
+
                 /// Returns its name.
                 pub const fn as_str(self) -> &'static str {
                     match self { $(Self::$variant => $text,)* }
@@ -389,21 +392,6 @@ words! {
 }
 
 impl CheckKind {
-    /// All checks, in the order of the status.
-    pub const ALL: [Self; 11] = [
-        Self::ServiceExists,
-        Self::WorkloadExists,
-        Self::PortsAligned,
-        Self::WorkloadKindMatches,
-        Self::HealthEndpointReachable,
-        Self::ImageMatches,
-        Self::UpgradeStrategyMatches,
-        Self::GracefulShutdownMatches,
-        Self::StateModelMatches,
-        Self::MetricsEndpointReachable,
-        Self::ScalingMatches,
-    ];
-
     /// Returns the check with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)

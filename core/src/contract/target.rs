@@ -1,16 +1,18 @@
 //! The objects that a contract is compared with.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 use url::Url;
 
 use super::model::{Contract, StateKind, Workload};
 
 /// A kind of workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, IntoStaticStr,
+)]
 pub enum WorkloadKind {
     /// A Deployment.
     Deployment,
@@ -30,14 +32,8 @@ impl WorkloadKind {
         [Self::Deployment, Self::StatefulSet, Self::DaemonSet, Self::Job, Self::CronJob];
 
     /// Returns its name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-            Self::Job => "Job",
-            Self::CronJob => "CronJob",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the kind with this name, in any case.
@@ -58,12 +54,6 @@ impl JsonSchema for WorkloadKind {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
-    }
-}
-
-impl fmt::Display for WorkloadKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

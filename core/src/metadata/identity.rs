@@ -65,11 +65,6 @@ impl IdentityRules {
         self.explicit_alias
     }
 
-    /// Returns whether metadata states both templates.
-    pub fn both_explicit(&self) -> bool {
-        self.explicit_id && self.explicit_alias
-    }
-
     /// Returns whether metadata states at least one template.
     pub fn any_explicit(&self) -> bool {
         self.explicit_id || self.explicit_alias

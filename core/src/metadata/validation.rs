@@ -24,17 +24,11 @@ pub enum ValidationError {
     #[error("validate requires a structured request body, but this one is text or bytes")]
     Unstructured,
     /// Attributes are absent or null.
-    #[error("the request body lacks required attributes: {}", listed(.missing))]
-    Required {
-        /// All missing attributes.
-        missing: Vec<Pointer>,
-    },
+    #[error("the request body lacks required attributes: {}", listed(.0))]
+    Required(Vec<Pointer>),
     /// The condition of an assertion is false.
-    #[error("the request body violates an assertion: {message}")]
-    Assertion {
-        /// The message of the assertion, otherwise its expression.
-        message: String,
-    },
+    #[error("the request body violates an assertion: {0}")]
+    Assertion(String),
     /// The condition of an assertion cannot be evaluated.
     #[error("cannot evaluate the assertion {jq}: {source}")]
     Evaluation {
@@ -63,11 +57,8 @@ pub enum ValidationError {
     #[error("validate.schemaRef {0} needs the OpenAPI document of the server; configure http.openapi")]
     NoDocument(SchemaRef),
     /// The operation has no schema for its body.
-    #[error("validate.schemaRef openapi:request-body: the OpenAPI document has no schema for {operation}")]
-    NoRequestSchema {
-        /// The operation.
-        operation: String,
-    },
+    #[error("validate.schemaRef openapi:request-body: the OpenAPI document has no schema for {0}")]
+    NoRequestSchema(String),
     /// The schema is not in the document.
     #[error("validate.schemaRef: {0}")]
     Document(OpenApiError),
@@ -131,7 +122,7 @@ impl Validation {
     fn check_required(&self, body: &Value) -> Result<(), ValidationError> {
         let lacking = |pointer: &&Pointer| pointer.get(body).is_none_or(Value::is_null);
         let missing: Vec<_> = self.required.iter().filter(lacking).cloned().collect();
-        if missing.is_empty() { Ok(()) } else { Err(ValidationError::Required { missing }) }
+        if missing.is_empty() { Ok(()) } else { Err(ValidationError::Required(missing)) }
     }
 
     fn check_assertions(&self, body: &Value) -> Result<(), ValidationError> {
@@ -142,7 +133,7 @@ impl Validation {
             if !held {
                 let message = assertion.message.as_ref().filter(|message| !message.trim().is_empty());
                 let message = message.unwrap_or(&assertion.jq).clone();
-                return Err(ValidationError::Assertion { message });
+                return Err(ValidationError::Assertion(message));
             }
         }
         Ok(())
@@ -156,11 +147,11 @@ impl Categorized for ValidationError {
             Self::Expression { source, .. } => source.category(),
             Self::Document(source) => source.category(),
             Self::Unstructured
-            | Self::Required { .. }
-            | Self::Assertion { .. }
+            | Self::Required(_)
+            | Self::Assertion(_)
             | Self::Schema { .. }
             | Self::NoDocument(_)
-            | Self::NoRequestSchema { .. } => Category::Validation,
+            | Self::NoRequestSchema(_) => Category::Validation,
         }
     }
 }
@@ -176,7 +167,7 @@ fn place<'a>(
                 || "this path".to_owned(),
                 |operation| format!("the body of its {}", operation.method()),
             );
-            ValidationError::NoRequestSchema { operation }
+            ValidationError::NoRequestSchema(operation)
         }),
     }
 }

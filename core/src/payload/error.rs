@@ -45,11 +45,8 @@ pub enum PayloadError {
         reason: Cow<'static, str>,
     },
     /// A number in a parsed JSON value that is outside of the value model.
-    #[error("the number at {} is outside of the 64-bit signed integers", place(.at))]
-    WideInteger {
-        /// The place of the number.
-        at: Pointer,
-    },
+    #[error("the number at {} is outside of the 64-bit signed integers", place(.0))]
+    WideInteger(Pointer),
 }
 
 impl PayloadError {
@@ -75,14 +72,14 @@ impl PayloadError {
     pub fn is_number_out_of_range(&self) -> bool {
         match self {
             Self::Decode { reason, .. } => matches!(reason.as_ref(), WIDE_INTEGER | NOT_FINITE),
-            Self::WideInteger { .. } => true,
+            Self::WideInteger(_) => true,
             Self::UnsupportedType(_) | Self::Encode { .. } => false,
         }
     }
 
     /// Prefixes the place of the failing part with `token`. Encoders call it while they return.
     pub(super) fn below(mut self, token: &str) -> Self {
-        if let Self::Encode { at, .. } | Self::WideInteger { at } = &mut self {
+        if let Self::Encode { at, .. } | Self::WideInteger(at) = &mut self {
             at.prepend(token);
         }
         self

@@ -1,9 +1,12 @@
 //! The payload types with their names, media types and extensions.
 
-use std::fmt;
+use serde::Serialize;
+use strum::{Display, IntoStaticStr};
 
 /// A payload format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Display, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PayloadType {
     /// JSON (RFC 8259).
     Json,
@@ -48,17 +51,8 @@ impl PayloadType {
     ];
 
     /// Returns the short name, as in metadata and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Yaml => "yaml",
-            Self::Ini => "ini",
-            Self::Properties => "properties",
-            Self::Xml => "xml",
-            Self::Hcl => "hcl",
-            Self::Text => "text",
-            Self::OctetStream => "octet-stream",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the kind of values that the format holds.
@@ -105,18 +99,6 @@ impl PayloadType {
             Self::Text => &PLAIN,
             Self::OctetStream => &OCTETS,
         }
-    }
-}
-
-impl fmt::Display for PayloadType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl serde::Serialize for PayloadType {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 

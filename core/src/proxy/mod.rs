@@ -11,7 +11,7 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-pub use no_proxy::{NoProxy, NoProxyError};
+pub use no_proxy::{NoProxy, NoProxyError, is_loopback};
 
 use crate::error::{Categorized, Category};
 use crate::secret::{Secret, basic_pair};
@@ -61,27 +61,18 @@ pub struct Via<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     /// A proxy URL is not a valid URL.
-    #[error("{field} must be an http:// or https:// URL with a host")]
-    Url {
-        /// The field or environment variable.
-        field: String,
-    },
+    #[error("{0} must be an http:// or https:// URL with a host")]
+    Url(String),
     /// A proxy URL has a path, query or fragment. It may be the rest of a user or password with a `/`, `?` or `#`,
     /// whose beginning would be used as the host.
     #[error(
-        "{field} must not have a path, query or fragment; \
+        "{0} must not have a path, query or fragment; \
          percent-encode user and password (/ is %2F, ? is %3F, # is %23, @ is %40)"
     )]
-    Beyond {
-        /// The field or environment variable.
-        field: String,
-    },
+    Beyond(String),
     /// A block has credentials in a URL and in `auth`.
-    #[error("{field} contains credentials in addition to the auth block; remove one of them")]
-    CredentialsTwice {
-        /// The field with the URL.
-        field: String,
-    },
+    #[error("{0} contains credentials in addition to the auth block; remove one of them")]
+    CredentialsTwice(String),
     /// An entry of the list of exceptions is invalid.
     #[error("{field}: {source}")]
     NoProxy {
@@ -94,11 +85,7 @@ pub enum ProxyError {
 
 impl Categorized for ProxyError {
     fn category(&self) -> Category {
-        match self {
-            Self::Url { .. } | Self::Beyond { .. } | Self::CredentialsTwice { .. } | Self::NoProxy { .. } => {
-                Category::Validation
-            }
-        }
+        Category::Validation
     }
 }
 
@@ -128,7 +115,7 @@ impl<A> Proxy<A> {
             let Some(text) = set(text) else { return Ok(None) };
             let url = ProxyUrl::parse(&field, text)?;
             if auth.is_some() && url.userinfo.is_some() {
-                return Err(ProxyError::CredentialsTwice { field });
+                return Err(ProxyError::CredentialsTwice(field));
             }
             Ok(Some(url))
         };
@@ -178,7 +165,7 @@ impl<A> Proxy<A> {
             _ => None,
         }?;
         let excepted = self.no_proxy.as_ref().is_some_and(|list| list.matches(target));
-        (!excepted && !no_proxy::is_loopback(target)).then_some(proxy)
+        (!excepted && !is_loopback(target)).then_some(proxy)
     }
 
     /// Returns the settings without the credentials of `auth`.
@@ -257,9 +244,9 @@ impl ProxyUrl {
         // Checked before parsing: the URL parser would use the text before a `/` as host and port.
         let authority = text.split_once("://").map(|(_, rest)| rest.trim_end_matches('/'));
         if authority.is_some_and(|authority| authority.contains(['/', '\\', '?', '#'])) {
-            return Err(ProxyError::Beyond { field: field.to_owned() });
+            return Err(ProxyError::Beyond(field.to_owned()));
         }
-        Self::of(text).ok_or_else(|| ProxyError::Url { field: field.to_owned() })
+        Self::of(text).ok_or_else(|| ProxyError::Url(field.to_owned()))
     }
 
     fn of(text: &str) -> Option<Self> {

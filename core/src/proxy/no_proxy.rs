@@ -136,7 +136,7 @@ fn canonical(network: IpNet) -> IpNet {
 }
 
 /// Whether the URL names this machine: `localhost` or a loopback address.
-pub(super) fn is_loopback(target: &Url) -> bool {
+pub fn is_loopback(target: &Url) -> bool {
     match target.host() {
         Some(Host::Domain(name)) => name.trim_end_matches('.').eq_ignore_ascii_case("localhost"),
         Some(host) => address_of(&host).is_some_and(|address| address.is_loopback()),

@@ -90,10 +90,10 @@ impl<'a> Connection<'a> {
 
     fn check_configuration(&self) -> Result<(), RepositoryError> {
         if !git2::Branch::name_is_valid(&self.remote.branch).unwrap_or(false) {
-            return Err(RepositoryError::InvalidBranch { branch: self.remote.branch.clone() });
+            return Err(RepositoryError::InvalidBranch(self.remote.branch.clone()));
         }
         if self.remote.url.kind != RemoteKind::Http && self.remote.tls.is_set() {
-            return Err(RepositoryError::TlsUnused { url: self.url() });
+            return Err(RepositoryError::TlsUnused(self.url()));
         }
         let ssh_key = matches!(self.remote.auth, RemoteAuth::Ssh { .. });
         if self.remote.url.kind == RemoteKind::Ssh && !ssh_key {
@@ -165,17 +165,17 @@ impl<'a> Connection<'a> {
         match (error.code(), error.class()) {
             (ErrorCode::NotFastForward, _) => self.rejected_push(&reason),
             _ if says(&["repository not found", "not appear to be a git repository"]) => {
-                RepositoryError::RemoteMissing { url }
+                RepositoryError::RemoteMissing(url)
             }
             // The texts of ENOSPC and EDQUOT. libgit2 has no code for them.
             _ if says(&["no space left on device", "disk quota exceeded"]) => {
                 RepositoryError::DiskFull { url, reason }
             }
             (ErrorCode::NotFound, _) | (_, ErrorClass::Os) if self.remote.url.kind == RemoteKind::Local => {
-                RepositoryError::RemoteMissing { url }
+                RepositoryError::RemoteMissing(url)
             }
             // libgit2 reports this only for `shallow` lines, which end in a newline that it does not expect.
-            (_, ErrorClass::Net) if says(&["invalid packet line"]) => RepositoryError::ShallowRemote { url },
+            (_, ErrorClass::Net) if says(&["invalid packet line"]) => RepositoryError::ShallowRemote(url),
             (_, ErrorClass::Net | ErrorClass::Os | ErrorClass::Indexer | ErrorClass::Zlib) => {
                 RepositoryError::Network { url, reason }
             }

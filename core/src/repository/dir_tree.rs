@@ -23,12 +23,12 @@ impl DirTree {
         let root = match root.canonicalize() {
             Ok(root) => root,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(RepositoryError::RootMissing { directory: directory() });
+                return Err(RepositoryError::RootMissing(directory()));
             }
             Err(error) => return Err(RepositoryError::io("open", root)(error)),
         };
         if !root.is_dir() {
-            return Err(RepositoryError::RootNotDirectory { directory: directory() });
+            return Err(RepositoryError::RootNotDirectory(directory()));
         }
         Ok(Self { root })
     }
@@ -69,7 +69,7 @@ impl DirTree {
         let place = self.root.join(segments(file)?.iter().collect::<PathBuf>());
         match place.canonicalize() {
             Ok(place) if place.starts_with(&self.root) => Ok(Some(place)),
-            Ok(_) => Err(RepositoryError::SymlinkEscape { file: file.to_owned() }),
+            Ok(_) => Err(RepositoryError::SymlinkEscape(file.to_owned())),
             Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(RepositoryError::io("resolve", &place)(error)),
         }
@@ -178,10 +178,10 @@ mod tests {
         assert_eq!(tree.read("shops").unwrap(), None);
         assert_eq!(tree.read("shops/rio/resource.yaml/x").unwrap(), None);
         for file in ["escape", "up/secret"] {
-            assert_eq!(tree.read(file), Err(RepositoryError::SymlinkEscape { file: file.into() }));
+            assert_eq!(tree.read(file), Err(RepositoryError::SymlinkEscape(file.into())));
         }
         for file in ["../secret", "/etc/passwd", "shops//rio", "shops/./rio"] {
-            assert_eq!(tree.read(file), Err(RepositoryError::OutsidePath { file: file.into() }));
+            assert_eq!(tree.read(file), Err(RepositoryError::OutsidePath(file.into())));
         }
     }
 
@@ -201,8 +201,8 @@ mod tests {
     fn the_root_must_be_a_directory() {
         let (outer, _tree) = tree();
         let missing = DirTree::open(&outer.path().join("none")).unwrap_err();
-        assert!(matches!(missing, RepositoryError::RootMissing { .. }));
+        assert!(matches!(missing, RepositoryError::RootMissing(_)));
         let file = DirTree::open(&outer.path().join("secret")).unwrap_err();
-        assert!(matches!(file, RepositoryError::RootNotDirectory { .. }));
+        assert!(matches!(file, RepositoryError::RootNotDirectory(_)));
     }
 }

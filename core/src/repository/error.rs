@@ -12,29 +12,17 @@ use crate::transport::{Denied, TlsError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepositoryError {
     /// A file or directory name is absolute or leaves the tree.
-    #[error("\"{file}\" is not a path inside the repository")]
-    OutsidePath {
-        /// The name as given.
-        file: String,
-    },
+    #[error("\"{0}\" is not a path inside the repository")]
+    OutsidePath(String),
     /// A symbolic link leads out of the root directory.
-    #[error("\"{file}\" leads outside of the repository through a symbolic link; replace it with a file")]
-    SymlinkEscape {
-        /// The file relative to the root.
-        file: String,
-    },
+    #[error("\"{0}\" leads outside of the repository through a symbolic link; replace it with a file")]
+    SymlinkEscape(String),
     /// The configured root of a directory tree does not exist.
-    #[error("repository root {directory} does not exist")]
-    RootMissing {
-        /// The directory on disk.
-        directory: String,
-    },
+    #[error("repository root {0} does not exist")]
+    RootMissing(String),
     /// The configured root of a directory tree is a file.
-    #[error("repository root {directory} is not a directory")]
-    RootNotDirectory {
-        /// The directory on disk.
-        directory: String,
-    },
+    #[error("repository root {0} is not a directory")]
+    RootNotDirectory(String),
     /// The name of a directory or payload file is not UTF-8.
     #[error("directory \"/{directory}\" contains \"{name}\", whose name is not UTF-8; rename it")]
     NameNotUtf8 {
@@ -117,11 +105,8 @@ pub enum RepositoryError {
     #[error("\"/\" cannot be a resource; use a path below it")]
     RootResource,
     /// No resource is declared at the path.
-    #[error("resource {path} not found in the repository")]
-    ResourceMissing {
-        /// The resource.
-        path: LogicalPath,
-    },
+    #[error("resource {0} not found in the repository")]
+    ResourceMissing(LogicalPath),
     /// A resource has no such sidecar.
     #[error("resource {path}: file \"{file}\" not found")]
     SidecarMissing {
@@ -141,27 +126,18 @@ pub enum RepositoryError {
         reason: &'static str,
     },
     /// A selector has no metadata document.
-    #[error("metadata \"{stem}.yaml\" not found in the repository")]
-    MetadataMissing {
-        /// The file relative to the root, without its extension.
-        stem: String,
-    },
+    #[error("metadata \"{0}.yaml\" not found in the repository")]
+    MetadataMissing(String),
     /// A defaults file cannot have this name.
     #[error(
-        "\"{name}\" is not the name of a defaults file; use defaults.<extension> or defaults-<profile>.<extension>, \
-         with the extension {}",
-        DEFAULTS_EXTENSIONS.join(", ")
+        "\"{0}\" is not the name of a defaults file; use defaults.<extension> or defaults-<profile>.<extension>, \
+         with the extension {known}",
+        known = DEFAULTS_EXTENSIONS.join(", ")
     )]
-    DefaultsName {
-        /// The name as given.
-        name: String,
-    },
+    DefaultsName(String),
     /// A payload file cannot have this extension.
-    #[error("\"{extension}\" cannot be the extension of a payload file")]
-    Extension {
-        /// The extension as given.
-        extension: String,
-    },
+    #[error("\"{0}\" cannot be the extension of a payload file")]
+    Extension(String),
     /// An existing entry prevents the creation of a directory or a regular file.
     #[error("\"{file}\" cannot be used: {reason}")]
     InTheWay {
@@ -171,25 +147,16 @@ pub enum RepositoryError {
         reason: &'static str,
     },
     /// A text is not a commit id.
-    #[error("\"{text}\" is not a commit id (40 hexadecimal digits)")]
-    InvalidRevision {
-        /// The text as given.
-        text: String,
-    },
+    #[error("\"{0}\" is not a commit id (40 hexadecimal digits)")]
+    InvalidRevision(String),
     /// A commit is not in the mirror, or not completely: it was never fetched, or was lost to a force-push.
     #[error(
-        "revision {revision} is not in the mirror of the repository: it was not fetched, or a force-push removed it"
+        "revision {0} is not in the mirror of the repository: it was not fetched, or a force-push removed it"
     )]
-    RevisionMissing {
-        /// The commit id.
-        revision: String,
-    },
+    RevisionMissing(String),
     /// A pin name cannot be part of a ref.
-    #[error("\"{name}\" cannot name a pinned revision")]
-    InvalidPin {
-        /// The name as given.
-        name: String,
-    },
+    #[error("\"{0}\" cannot name a pinned revision")]
+    InvalidPin(String),
     /// A repository URL is malformed or of an unsupported kind.
     #[error("repository URL {url}: {reason}")]
     InvalidUrl {
@@ -199,11 +166,8 @@ pub enum RepositoryError {
         reason: &'static str,
     },
     /// A branch name breaks Git's rules for ref names.
-    #[error("\"{branch}\" is not a legal branch name")]
-    InvalidBranch {
-        /// The name as given.
-        branch: String,
-    },
+    #[error("\"{0}\" is not a legal branch name")]
+    InvalidBranch(String),
     /// The remote has no such branch.
     #[error("repository {url} has no branch \"{branch}\"")]
     BranchMissing {
@@ -213,11 +177,8 @@ pub enum RepositoryError {
         branch: String,
     },
     /// The remote reports that the repository does not exist, or that the credentials do not allow access.
-    #[error("repository {url} does not exist or is hidden from these credentials")]
-    RemoteMissing {
-        /// The remote.
-        url: String,
-    },
+    #[error("repository {0} does not exist or is hidden from these credentials")]
+    RemoteMissing(String),
     /// The local disk has no space, or the quota of its user is used up.
     #[error(
         "cannot store what was fetched from {url}: {reason}; free space on the disk of the local repository"
@@ -230,13 +191,10 @@ pub enum RepositoryError {
     },
     /// The remote is a shallow clone. libgit2 does not accept its announcement of the end of the history.
     #[error(
-        "repository {url} is itself a shallow clone, which cannot be mirrored over the network; complete \
+        "repository {0} is itself a shallow clone, which cannot be mirrored over the network; complete \
              its history on the server (git fetch --unshallow)"
     )]
-    ShallowRemote {
-        /// The remote.
-        url: String,
-    },
+    ShallowRemote(String),
     /// The remote requires credentials of a kind that is not configured.
     #[error("repository {url} asks for credentials, but {configured}")]
     CredentialsMissing {
@@ -246,11 +204,8 @@ pub enum RepositoryError {
         configured: &'static str,
     },
     /// The remote rejected the credentials.
-    #[error("repository {url} refused the configured credentials")]
-    CredentialsRejected {
-        /// The remote.
-        url: String,
-    },
+    #[error("repository {0} refused the configured credentials")]
+    CredentialsRejected(String),
     /// The remote redirected to another host, which then asked for credentials.
     #[error("repository {url} redirects to {host}, which must not see its credentials; configure that URL")]
     CredentialsElsewhere {
@@ -275,22 +230,9 @@ pub enum RepositoryError {
         /// The fault of the key.
         source: Box<HostKeyError>,
     },
-    /// A file with credentials cannot be read.
-    #[error("cannot read {what} {file}: {reason}")]
-    CredentialFile {
-        /// The content of the file.
-        what: &'static str,
-        /// The file.
-        file: String,
-        /// The error of the system.
-        reason: String,
-    },
     /// The proxy rejected the credentials, or requires some.
-    #[error("repository {url}: the proxy rejected the credentials, or requires some")]
-    ProxyCredentials {
-        /// The remote.
-        url: String,
-    },
+    #[error("repository {0}: the proxy rejected the credentials, or requires some")]
+    ProxyCredentials(String),
     /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -311,11 +253,8 @@ pub enum RepositoryError {
         alert: String,
     },
     /// TLS is configured for a remote that does not use it.
-    #[error("repository {url} is not reached over http or https, so tls settings do not apply; remove them")]
-    TlsUnused {
-        /// The remote.
-        url: String,
-    },
+    #[error("repository {0} is not reached over http or https, so tls settings do not apply; remove them")]
+    TlsUnused(String),
     /// The remote has commits that a push would lose, or does not allow changes of the branch.
     #[error(
         "repository {url} rejected the push to branch \"{branch}\": {reason}; refresh, reconcile, push again"
@@ -329,29 +268,17 @@ pub enum RepositoryError {
         reason: String,
     },
     /// There is no checkout, and creating one is not allowed.
-    #[error("{directory} is not a Git repository; run `declarest repository init`, or allow autoInit")]
-    NotInitialised {
-        /// The directory on disk.
-        directory: String,
-    },
+    #[error("{0} is not a Git repository; run `declarest repository init`, or allow autoInit")]
+    NotInitialised(String),
     /// The repository is bare, so it has no files to edit.
-    #[error("{directory} is a bare Git repository; use a checkout")]
-    Bare {
-        /// The directory on disk.
-        directory: String,
-    },
+    #[error("{0} is a bare Git repository; use a checkout")]
+    Bare(String),
     /// A push needs a remote, and none is configured.
-    #[error("cannot push {directory}: no remote is configured")]
-    NoRemote {
-        /// The directory on disk.
-        directory: String,
-    },
+    #[error("cannot push {0}: no remote is configured")]
+    NoRemote(String),
     /// A push needs a branch, but HEAD is detached.
-    #[error("cannot push {directory}: HEAD is detached; check out a branch first")]
-    DetachedHead {
-        /// The directory on disk.
-        directory: String,
-    },
+    #[error("cannot push {0}: HEAD is detached; check out a branch first")]
+    DetachedHead(String),
     /// A push needs a commit, but the branch has none.
     #[error("cannot push {directory}: branch \"{branch}\" has no commit yet")]
     NoCommit {
@@ -478,9 +405,9 @@ fn shortened(files: &[String]) -> String {
 impl Categorized for RepositoryError {
     fn category(&self) -> Category {
         match self {
-            Self::OutsidePath { .. }
-            | Self::SymlinkEscape { .. }
-            | Self::RootNotDirectory { .. }
+            Self::OutsidePath(_)
+            | Self::SymlinkEscape(_)
+            | Self::RootNotDirectory(_)
             | Self::NameNotUtf8 { .. }
             | Self::DirectoryName { .. }
             | Self::Hidden { .. }
@@ -488,37 +415,36 @@ impl Categorized for RepositoryError {
             | Self::Payload { .. }
             | Self::RootResource
             | Self::SidecarName { .. }
-            | Self::DefaultsName { .. }
-            | Self::Extension { .. }
+            | Self::DefaultsName(_)
+            | Self::Extension(_)
             | Self::InTheWay { .. }
-            | Self::InvalidRevision { .. }
-            | Self::InvalidPin { .. }
+            | Self::InvalidRevision(_)
+            | Self::InvalidPin(_)
             | Self::InvalidUrl { .. }
             | Self::Destination { .. }
-            | Self::InvalidBranch { .. }
+            | Self::InvalidBranch(_)
             | Self::Tls(_)
-            | Self::TlsUnused { .. }
-            | Self::Bare { .. }
-            | Self::NoRemote { .. }
-            | Self::DetachedHead { .. }
+            | Self::TlsUnused(_)
+            | Self::Bare(_)
+            | Self::NoRemote(_)
+            | Self::DetachedHead(_)
             | Self::NoCommit { .. }
             | Self::Uncommitted { .. }
-            | Self::ShallowRemote { .. } => Category::Validation,
-            Self::RootMissing { .. }
+            | Self::ShallowRemote(_) => Category::Validation,
+            Self::RootMissing(_)
             | Self::PayloadMissing { .. }
-            | Self::ResourceMissing { .. }
+            | Self::ResourceMissing(_)
             | Self::SidecarMissing { .. }
-            | Self::MetadataMissing { .. }
-            | Self::RevisionMissing { .. }
+            | Self::MetadataMissing(_)
+            | Self::RevisionMissing(_)
             | Self::BranchMissing { .. }
-            | Self::NotInitialised { .. }
-            | Self::RemoteMissing { .. } => Category::NotFound,
+            | Self::NotInitialised(_)
+            | Self::RemoteMissing(_) => Category::NotFound,
             Self::SeveralPayloads { .. } | Self::PushRejected { .. } => Category::Conflict,
             Self::CredentialsMissing { .. }
-            | Self::CredentialsRejected { .. }
+            | Self::CredentialsRejected(_)
             | Self::CredentialsElsewhere { .. }
-            | Self::CredentialFile { .. }
-            | Self::ProxyCredentials { .. }
+            | Self::ProxyCredentials(_)
             | Self::ClientCertificateRejected { .. }
             | Self::ClientCertificateMissing { .. }
             | Self::PrivateKey { .. }

@@ -112,7 +112,7 @@ fn unreadable(
 }
 
 fn missing(revision: &Revision) -> RepositoryError {
-    RepositoryError::RevisionMissing { revision: revision.to_string() }
+    RepositoryError::RevisionMissing(revision.to_string())
 }
 
 impl Tree for GitTree {

@@ -174,7 +174,7 @@ fn an_unknown_revision_is_an_error() {
     let scope = LogicalPath::root();
     for (from, to) in [(&unknown, &base), (&base, &unknown)] {
         let error = mirror.undeclared(std::slice::from_ref(from), to, &scope).unwrap_err();
-        assert_eq!(error, RepositoryError::RevisionMissing { revision: unknown.to_string() });
+        assert_eq!(error, RepositoryError::RevisionMissing(unknown.to_string()));
     }
     assert!(!mirror.descends(&base, &unknown).unwrap());
 }

@@ -41,17 +41,11 @@ pub struct HostKey {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostKeyError {
     /// No known hosts are configured.
-    #[error("the identity of host {host} cannot be checked: no known hosts are configured")]
-    Unconfigured {
-        /// The host, with its port unless that is 22.
-        host: String,
-    },
+    #[error("the identity of host {0} cannot be checked: no known hosts are configured")]
+    Unconfigured(String),
     /// The connection has no usable host key.
-    #[error("host {host} presented no usable host key")]
-    Unreadable {
-        /// The host, with its port unless that is 22.
-        host: String,
-    },
+    #[error("host {0} presented no usable host key")]
+    Unreadable(String),
     /// The known hosts do not list the host.
     #[error("host {host} is not among the known hosts; it presented the {algorithm} key {fingerprint}")]
     UnknownHost {

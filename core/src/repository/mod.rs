@@ -52,7 +52,7 @@ pub use memory_tree::MemoryTree;
 pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach, metadata_file};
 pub use mirror::Mirror;
 pub use payload_name::{DEFAULTS_EXTENSIONS, is_profile_name};
-pub use remote::{Remote, RemoteAuth, RemoteUrl, SshFiles};
+pub use remote::{Remote, RemoteAuth, RemoteUrl};
 pub use revision::Revision;
 pub use sidecar::{Sidecar, read_sidecar, sidecar_file};
 pub use store::{DefaultsEdit, DefaultsFile, DocumentFile, Save, Store};

@@ -113,7 +113,7 @@ fn pin_ref(name: &str) -> Result<String, RepositoryError> {
     if git2::Reference::is_valid_name(&reference) {
         Ok(reference)
     } else {
-        Err(RepositoryError::InvalidPin { name: name.to_owned() })
+        Err(RepositoryError::InvalidPin(name.to_owned()))
     }
 }
 

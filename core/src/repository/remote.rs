@@ -1,7 +1,6 @@
 //! A remote repository: URL, branch and credentials.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -86,41 +85,6 @@ enum Form {
     Url(Box<Url>),
     /// The path of `user@host:path`.
     Scp(String),
-}
-
-/// An SSH key and known hosts in files.
-#[derive(Clone, Debug, Default)]
-pub struct SshFiles {
-    /// The user; defaults to the one in the URL, then to `git`.
-    pub user: Option<String>,
-    /// The private key.
-    pub private_key: PathBuf,
-    /// The passphrase of the private key.
-    pub passphrase: Option<Secret>,
-    /// A `known_hosts` file.
-    pub known_hosts: Option<PathBuf>,
-    /// Accepts any host key.
-    pub insecure_ignore_host_key: bool,
-}
-
-impl RemoteAuth {
-    /// Reads an SSH key and the known hosts from their files.
-    pub fn from_ssh_files(files: SshFiles) -> Result<Self, RepositoryError> {
-        let read = |what: &'static str, file: &Path| {
-            std::fs::read_to_string(file).map_err(|error| RepositoryError::CredentialFile {
-                what,
-                file: file.display().to_string(),
-                reason: error.to_string(),
-            })
-        };
-        Ok(Self::Ssh {
-            private_key: read("the private key", &files.private_key)?.into(),
-            known_hosts: files.known_hosts.map(|file| read("the known hosts", &file)).transpose()?,
-            user: files.user,
-            passphrase: files.passphrase,
-            insecure_ignore_host_key: files.insecure_ignore_host_key,
-        })
-    }
 }
 
 impl RemoteUrl {

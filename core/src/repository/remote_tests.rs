@@ -85,19 +85,3 @@ fn users_of_tokens(#[case] url: &str, #[case] user: Option<&str>, #[case] expect
 fn the_address_that_a_checkout_records(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(RemoteUrl::parse_local_allowed(text).unwrap().recorded_text(), expected);
 }
-
-#[test]
-fn unreadable_key_files_are_an_auth_error() {
-    let directory = tempfile::tempdir().unwrap();
-    let (private_key, known_hosts) = (directory.path().join("key"), directory.path().join("hosts"));
-    let files =
-        SshFiles { private_key: private_key.clone(), known_hosts: Some(known_hosts), ..SshFiles::default() };
-    let error = RemoteAuth::from_ssh_files(files.clone()).unwrap_err();
-    assert_eq!(error.category(), Category::Auth);
-    assert!(error.to_string().starts_with("cannot read the private key "), "{error}");
-    std::fs::write(private_key, "key").unwrap();
-    let error = RemoteAuth::from_ssh_files(files.clone()).unwrap_err();
-    assert!(error.to_string().starts_with("cannot read the known hosts "), "{error}");
-    let auth = RemoteAuth::from_ssh_files(SshFiles { known_hosts: None, ..files }).unwrap();
-    assert!(matches!(auth, RemoteAuth::Ssh { known_hosts: None, insecure_ignore_host_key: false, .. }));
-}

@@ -21,7 +21,7 @@ impl Revision {
     }
 
     pub(super) fn oid(&self) -> Result<git2::Oid, RepositoryError> {
-        git2::Oid::from_str(&self.0).map_err(|_| RepositoryError::InvalidRevision { text: self.0.clone() })
+        git2::Oid::from_str(&self.0).map_err(|_| RepositoryError::InvalidRevision(self.0.clone()))
     }
 }
 
@@ -33,7 +33,7 @@ impl FromStr for Revision {
         if id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             Ok(Self(id))
         } else {
-            Err(RepositoryError::InvalidRevision { text: text.to_owned() })
+            Err(RepositoryError::InvalidRevision(text.to_owned()))
         }
     }
 }

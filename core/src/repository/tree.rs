@@ -98,7 +98,7 @@ pub(super) fn segments(file: &str) -> Result<Vec<&str>, RepositoryError> {
     }
     let segments: Vec<&str> = file.split('/').collect();
     if segments.iter().any(|segment| matches!(*segment, "" | "." | "..") || segment.contains('\0')) {
-        return Err(RepositoryError::OutsidePath { file: file.to_owned() });
+        return Err(RepositoryError::OutsidePath(file.to_owned()));
     }
     Ok(segments)
 }

@@ -19,27 +19,19 @@ pub enum KeyError {
     #[error("a secret's key must not be empty")]
     Empty,
     /// A segment is empty, `.` or `..`.
-    #[error("secret key {key:?} has an empty, . or .. segment; write plain names between the slashes")]
-    Segment {
-        /// The key.
-        key: String,
-    },
+    #[error("secret key {0:?} has an empty, . or .. segment; write plain names between the slashes")]
+    Segment(String),
     /// The pointer ends in a slash, so it addresses a member with an empty name.
     #[error(
-        "secret key {key:?} ends in a slash, which addresses a member with an empty name; remove the slash, or give \
+        "secret key {0:?} ends in a slash, which addresses a member with an empty name; remove the slash, or give \
          the secret another name"
     )]
-    EmptyName {
-        /// The key.
-        key: String,
-    },
+    EmptyName(String),
 }
 
 impl Categorized for KeyError {
     fn category(&self) -> Category {
-        match self {
-            Self::Empty | Self::Segment { .. } | Self::EmptyName { .. } => Category::Validation,
-        }
+        Category::Validation
     }
 }
 
@@ -56,11 +48,11 @@ impl SecretKey {
         // A trailing slash is ignored, except in a pointer. There it addresses the member with the empty name, which
         // must not become its parent.
         if key.ends_with('/') && key.contains(":/") {
-            return Err(KeyError::EmptyName { key: key.to_owned() });
+            return Err(KeyError::EmptyName(key.to_owned()));
         }
         let key = key.trim_end_matches('/');
         if key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
-            return Err(KeyError::Segment { key: key.to_owned() });
+            return Err(KeyError::Segment(key.to_owned()));
         }
         Ok(Self(key.to_owned()))
     }
@@ -70,7 +62,7 @@ impl SecretKey {
     pub fn of_resource(path: &LogicalPath, name: &str) -> Result<Self, KeyError> {
         // Without the last slash, the pointer would address the parent.
         if name.starts_with('/') && name.ends_with('/') {
-            return Err(KeyError::EmptyName { key: format!("{path}:{name}") });
+            return Err(KeyError::EmptyName(format!("{path}:{name}")));
         }
         Self::parse(&format!("{path}:{name}"))
     }
@@ -79,7 +71,7 @@ impl SecretKey {
     pub fn of_pointer(at: &Pointer) -> Result<Self, KeyError> {
         let text = at.to_string();
         if text.ends_with('/') {
-            return Err(KeyError::EmptyName { key: text });
+            return Err(KeyError::EmptyName(text));
         }
         Self::parse(&text)
     }

@@ -12,11 +12,8 @@ use crate::transport::TransportError;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ServerError {
     /// The base URL cannot be used.
-    #[error("base URL: {reason}")]
-    BaseUrl {
-        /// The fault.
-        reason: String,
-    },
+    #[error("base URL: {0}")]
+    BaseUrl(String),
     /// A setting of the client cannot be used.
     #[error("{setting}: {reason}")]
     Setting {
@@ -195,7 +192,7 @@ impl ServerError {
             | Self::TooHeavy { path, .. }
             | Self::Memory { path, .. }
             | Self::QueueFull { path, .. } => *path = redact(path),
-            Self::BaseUrl { .. }
+            Self::BaseUrl(_)
             | Self::Setting { .. }
             | Self::Connector(_)
             | Self::Token { .. }
@@ -290,7 +287,7 @@ impl ServerError {
 impl Categorized for ServerError {
     fn category(&self) -> Category {
         match self {
-            Self::BaseUrl { .. }
+            Self::BaseUrl(_)
             | Self::Setting { .. }
             | Self::Request { .. }
             | Self::TooHeavy { .. }

@@ -129,7 +129,7 @@ impl BaseUrl {
     /// Parses an http or https URL with a host. User information and fragments are rejected: the first would expose a
     /// credential, the second is never sent.
     pub fn parse(text: &str) -> Result<Self, ServerError> {
-        let refuse = |reason: String| Err(ServerError::BaseUrl { reason });
+        let refuse = |reason: String| Err(ServerError::BaseUrl(reason));
         let url = match Url::parse(text.trim()) {
             Ok(url) => url,
             Err(error) => return refuse(format!("not a URL: {error}")),

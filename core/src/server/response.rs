@@ -6,8 +6,8 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use super::ServerError;
-use super::link::{NextLink, next_link};
 use crate::payload::{self, Class, Descriptor, MAX_WEIGHT, PayloadType, Value};
+use crate::transport::{NextLink, next_link};
 
 /// A successful, complete answer.
 #[derive(Clone, Debug)]

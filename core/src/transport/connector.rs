@@ -198,7 +198,7 @@ fn build(
     configure: &dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, TransportError> {
     let client = configure(client_builder(config, proxy)).build();
-    client.map_err(|error| TransportError::Client { reason: with_causes(&error) })
+    client.map_err(|error| TransportError::Client(with_causes(&error)))
 }
 
 fn look(files: &TlsFiles) -> Seen {

@@ -65,11 +65,8 @@ pub enum Denied {
         address: IpAddr,
     },
     /// The host is the name of a metadata service, or not among the allowed ones.
-    #[error("connections to {host} are denied, because it is not an allowed host")]
-    Host {
-        /// The host.
-        host: String,
-    },
+    #[error("connections to {0} are denied, because it is not an allowed host")]
+    Host(String),
 }
 
 impl FromStr for HostPattern {
@@ -118,7 +115,7 @@ impl Destinations {
         let listed = self.hosts.iter().any(|pattern| pattern.matches(&name));
         let internal = INTERNAL_NAMES.contains(&name.as_str());
         if !listed && (internal || !self.hosts.is_empty()) {
-            return Err(Denied::Host { host: host.to_owned() });
+            return Err(Denied::Host(host.to_owned()));
         }
         match name.parse() {
             Ok(address) => self.check_address(host, address),

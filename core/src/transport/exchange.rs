@@ -50,13 +50,17 @@ pub(crate) async fn follow<E: Exchange>(
         if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
             return Ok(answer);
         }
-        let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-        let to = target(method, from, status, location)
+        let to = target(method, from, status, location(from, &answer))
             .map_err(|why| exchange.refused(format!("redirect with status {} {why}", status.as_u16())))?;
         exchange.redirect(from, &to, status)?;
         redirected = Some(to);
     }
     Err(exchange.refused(format!("more than {REDIRECTS} redirects")))
+}
+
+/// Returns the URL in the `Location` header of an answer of `from`, if it is valid.
+pub(crate) fn location(from: &Url, answer: &Response) -> Option<Url> {
+    from.join(answer.headers().get(LOCATION)?.to_str().ok()?).ok()
 }
 
 /// Returns whether the method only reads, so that other origins may get the request.
@@ -69,10 +73,9 @@ fn target(
     method: &Method,
     from: &Url,
     status: StatusCode,
-    location: Option<&str>,
+    location: Option<Url>,
 ) -> Result<Url, &'static str> {
-    let to = location.and_then(|location| from.join(location).ok());
-    let to = to.ok_or("has no usable Location header")?;
+    let to = location.ok_or("has no usable Location header")?;
     if !matches!(to.scheme(), "http" | "https") {
         return Err("leads to neither http nor https and is not followed");
     }
@@ -182,7 +185,8 @@ mod tests {
         #[case] expected: Result<&str, &str>,
     ) {
         let (method, status) = (method.parse().unwrap(), StatusCode::from_u16(status).unwrap());
-        let found = target(&method, &from.parse().unwrap(), status, location);
+        let from: Url = from.parse().unwrap();
+        let found = target(&method, &from, status, location.and_then(|location| from.join(location).ok()));
         assert_eq!(found.as_ref().map(Url::as_str), expected.as_ref().map(|url| *url));
     }
 }

@@ -10,6 +10,8 @@ mod connector;
 pub mod destinations;
 pub(crate) mod exchange;
 mod failure;
+pub(crate) mod field_text;
+mod link;
 pub(crate) mod retry;
 mod tls;
 
@@ -22,6 +24,8 @@ pub use access::Access;
 pub use connector::{Connector, TlsSettings};
 pub use destinations::{Denied, Destinations, HostPattern, InvalidHostPattern, Names};
 pub(crate) use failure::{Refusal, cause as failure_of, causes, denial, is_proxy_refusal, refusal};
+pub use link::NextLink;
+pub(crate) use link::next_link;
 pub use tls::{Pem, TlsConfig, TlsError, TlsFiles};
 
 use crate::error::{Categorized, Category};
@@ -40,18 +44,15 @@ pub enum TransportError {
     #[error(transparent)]
     Destination(#[from] Denied),
     /// The client cannot be built.
-    #[error("cannot prepare an HTTP client: {reason}")]
-    Client {
-        /// The fault.
-        reason: String,
-    },
+    #[error("cannot prepare an HTTP client: {0}")]
+    Client(String),
 }
 
 impl Categorized for TransportError {
     fn category(&self) -> Category {
         match self {
             Self::Tls(error) => error.category(),
-            Self::Destination(_) | Self::Client { .. } => Category::Validation,
+            Self::Destination(_) | Self::Client(_) => Category::Validation,
         }
     }
 }

@@ -83,9 +83,7 @@ pub enum TlsError {
 
 impl Categorized for TlsError {
     fn category(&self) -> Category {
-        match self {
-            Self::Authorities { .. } | Self::ClientCertificate { .. } => Category::Validation,
-        }
+        Category::Validation
     }
 }
 

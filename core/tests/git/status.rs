@@ -87,7 +87,6 @@ fn the_offline_status_and_cleanliness_need_no_remote() {
     std::fs::remove_dir_all(checkout.remote.bare()).unwrap();
     let worktree = checkout.worktree();
     assert_eq!(worktree.status_offline().unwrap().state, SyncState::UpToDate);
-    assert!(worktree.is_clean().unwrap());
     worktree.require_clean().unwrap();
     assert_eq!(failure(worktree.status(deadline())).0, "NotFoundError");
 }
@@ -100,11 +99,11 @@ fn every_uncommitted_file_is_listed() {
     }
     checkout.write(".gitignore", "ignored\n*.tmp\n");
     checkout.worktree().commit("more").unwrap();
-    assert!(checkout.worktree().is_clean().unwrap());
+    checkout.worktree().require_clean().unwrap();
     for file in ["ignored/file", "a/x.tmp"] {
         checkout.write(file, "");
     }
-    assert!(checkout.worktree().is_clean().unwrap(), "ignored files do not count");
+    checkout.worktree().require_clean().unwrap();
     for file in ["changed", "staged", "both", "new/deep/file", "new/São Paulo", "added"] {
         checkout.write(file, "22");
     }
@@ -134,7 +133,7 @@ fn every_uncommitted_file_is_listed() {
             " T typed",
         ]
     );
-    assert!(status.has_uncommitted() && !checkout.worktree().is_clean().unwrap());
+    assert!(status.has_uncommitted() && checkout.worktree().require_clean().is_err());
 }
 
 #[test]

@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use declarest_core::proxy::{Proxy, ProxyFields};
-use declarest_core::repository::{
-    Remote, RemoteAuth, RemoteUrl, RepositoryError, SshFiles, SyncState, Worktree,
-};
+use declarest_core::repository::{Remote, RemoteAuth, RemoteUrl, RepositoryError, SyncState, Worktree};
 use declarest_core::transport::{Pem, TlsConfig, TlsFiles};
 use rstest::rstest;
 use url::Url;
@@ -109,34 +107,29 @@ fn refused_http_credentials() {
 }
 
 #[test]
-fn ssh_with_a_passphrase_and_known_hosts_in_files() {
+fn ssh_with_a_passphrase_and_known_hosts() {
     let checkout = Checkout::of_one_commit();
     let sshd = Sshd::start();
-    let (key, hosts) = (checkout.remote.root().join("key"), checkout.remote.root().join("hosts"));
-    std::fs::write(&key, sshd.locked_client_key()).unwrap();
-    std::fs::write(&hosts, sshd.known_hosts()).unwrap();
-    let files = SshFiles {
-        private_key: key,
-        passphrase: Some(PASSPHRASE.to_owned().into()),
-        known_hosts: Some(hosts.clone()),
-        ..SshFiles::default()
+    let ssh = |key: String, passphrase: Option<&str>, hosts: String, trusting: bool| RemoteAuth::Ssh {
+        user: None,
+        private_key: key.into(),
+        passphrase: passphrase.map(|text| text.to_owned().into()),
+        known_hosts: Some(hosts),
+        insecure_ignore_host_key: trusting,
     };
     let url = sshd.url(&checkout.remote.bare());
     let status = |auth: RemoteAuth| checkout.worktree_with(remote(&url, auth)).status(deadline());
-    assert!(status(RemoteAuth::from_ssh_files(files.clone()).unwrap()).is_ok());
-    let wrong = SshFiles { passphrase: Some("hunter2".to_owned().into()), ..files.clone() };
-    let (category, text) = failure(status(RemoteAuth::from_ssh_files(wrong).unwrap()));
+    assert!(status(ssh(sshd.locked_client_key(), Some(PASSPHRASE), sshd.known_hosts(), false)).is_ok());
+    let wrong = ssh(sshd.locked_client_key(), Some("hunter2"), sshd.known_hosts(), false);
+    let (category, text) = failure(status(wrong));
     assert_eq!((category, text.contains("hunter2")), ("AuthError", false), "{text}");
 
-    // Opening a locked key is slow by design; the rest goes without.
-    std::fs::write(&files.private_key, sshd.client_key()).unwrap();
-    let files = SshFiles { passphrase: None, ..files };
-    round_trip(&checkout, &remote(&url, RemoteAuth::from_ssh_files(files.clone()).unwrap()));
-    std::fs::write(&hosts, sshd.wrong_known_hosts()).unwrap();
-    let (category, text) = failure(status(RemoteAuth::from_ssh_files(files.clone()).unwrap()));
+    // To open a locked key is slow by design; the rest uses a key without a passphrase.
+    round_trip(&checkout, &remote(&url, ssh(sshd.client_key(), None, sshd.known_hosts(), false)));
+    let other_host = |trusting| ssh(sshd.client_key(), None, sshd.wrong_known_hosts(), trusting);
+    let (category, text) = failure(status(other_host(false)));
     assert_eq!((category, text.contains("intercepted")), ("AuthError", true), "{text}");
-    let trusting = SshFiles { insecure_ignore_host_key: true, ..files };
-    assert!(status(RemoteAuth::from_ssh_files(trusting).unwrap()).is_ok());
+    assert!(status(other_host(true)).is_ok());
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct Verdict<'a> {
 /// Returns the new conditions. `lastTransitionTime` changes only with `status`.
 pub fn compute(previous: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<Condition> {
     let (ready, reconciling, stalled) = truths(verdict);
-    let reason = verdict.reason.as_str();
+    let reason = verdict.reason.into_str();
     let mut conditions = Vec::with_capacity(3 + verdict.facts.len());
     conditions.push(match (ready, find(previous, "Ready")) {
         (None, Some(kept)) => kept.clone(),
@@ -81,7 +81,7 @@ fn next(
     generation: i64,
     now: Timestamp,
 ) -> Condition {
-    let status = truth.as_str();
+    let status = truth.into_str();
     let since = find(previous, type_)
         .filter(|condition| condition.status == status)
         .map_or(Time(whole_seconds(now)), |condition| condition.last_transition_time.clone());

@@ -52,7 +52,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Returns the Secrets and claims whose change triggers a round of `object`, which is expanded.
     fn dependencies(&self, context: &Context, object: &Self::Kind) -> BTreeSet<Dependency> {
         let _ = context;
-        object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone())).collect()
+        object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name)).collect()
     }
 
     /// Returns whether a round of `object` needs a worker, and whose share it uses. The object is not expanded.
@@ -462,7 +462,7 @@ impl<R: Reconciler> Frame<R> {
         }
         let counted = self.count(key, round.generation(), outcome.reason);
         let failures = outcome.failures.unwrap_or(counted);
-        let reason = outcome.reason.as_str();
+        let reason = outcome.reason.into_str();
         if matches!(outcome.reason.retry(), Retry::After(_)) {
             tracing::info!(reason, detail = outcome.message, "waiting");
         } else if outcome.reason.is_failure() {
@@ -495,7 +495,7 @@ impl<R: Reconciler> Frame<R> {
         for notice in &outcome.notices {
             self.context.events.publish(&reference, notice).await;
         }
-        let reason = outcome.reason.as_str();
+        let reason = outcome.reason.into_str();
         let warning = outcome.reason.is_failure();
         // The event of a success states more than the event of its reason.
         let is_announced = !warning && outcome.notices.iter().any(|notice| !notice.warning);
@@ -515,7 +515,7 @@ impl<R: Reconciler> Frame<R> {
     ) -> Result<Option<Duration>, kube::Error> {
         let message =
             format!("the object cannot be decoded: {}; apply it again in the current schema", invalid.error);
-        tracing::warn!(reason = Reason::SpecInvalid.as_str(), detail = message, "reconcile failed");
+        tracing::warn!(reason = Reason::SpecInvalid.into_str(), detail = message, "reconcile failed");
         let resource = ApiResource::erase::<R::Kind>(&());
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);

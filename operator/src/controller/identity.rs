@@ -25,11 +25,11 @@ impl Identity {
             let stored = context.caches.secrets.object(&namespace, name);
             stored.and_then(|stored| stored.metadata.resource_version.clone())
         };
-        let secrets = object.secret_refs();
         Self {
             uid: object.meta().uid.clone(),
             generation: object.meta().generation,
-            secret_versions: secrets
+            secret_versions: object
+                .secret_refs()
                 .into_iter()
                 .map(|(_, secret)| (secret.name.clone(), version(&secret.name)))
                 .collect(),

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::crd::{
     FieldErrors, Limits, ManagedServer, ResourceRepository, Schedule, SecretRefs, SecretStore, SyncPolicy,
+    secret_refs,
 };
 use crate::directories::Owner;
 use crate::telemetry::Subject;
@@ -70,7 +71,9 @@ pub trait Kind:
     fn validate(&self, limits: &Limits) -> Result<Self::Parsed, FieldErrors>;
 
     /// Returns every reference to a Secret, with the path of its field.
-    fn secret_refs(&self) -> SecretRefs<'_>;
+    fn secret_refs(&self) -> SecretRefs {
+        secret_refs(self.spec())
+    }
 
     /// Returns the interval at which an unchanged object is reconciled; also the longest wait after a failure.
     fn interval(&self) -> Option<Duration>;
@@ -101,7 +104,7 @@ pub fn is_ready<K: Kind>(object: &K) -> bool {
 }
 
 macro_rules! kind {
-    ($kind:ty, $name:literal, parsed: $parsed:ty, validate: $validate:expr, secret_refs: $secret_refs:expr, interval: $interval:expr) => {
+    ($kind:ty, $name:literal, parsed: $parsed:ty, validate: $validate:expr, interval: $interval:expr) => {
         impl Kind for $kind {
             const NAME: &'static str = $name;
 
@@ -110,11 +113,6 @@ macro_rules! kind {
             fn validate(&self, limits: &Limits) -> Result<Self::Parsed, FieldErrors> {
                 let validate: fn(&Self, &Limits) -> Result<Self::Parsed, FieldErrors> = $validate;
                 validate(self, limits)
-            }
-
-            fn secret_refs(&self) -> SecretRefs<'_> {
-                let secret_refs: fn(&Self) -> SecretRefs<'_> = $secret_refs;
-                secret_refs(self)
             }
 
             fn interval(&self) -> Option<Duration> {
@@ -137,21 +135,16 @@ macro_rules! kind {
 kind!(ResourceRepository, "ResourceRepository",
     parsed: (),
     validate: |object, limits| object.spec.validate(limits),
-    secret_refs: |object| object.spec.secret_refs(),
     interval: |object| object.spec.poll_interval.duration());
 kind!(ManagedServer, "ManagedServer",
     parsed: (),
     validate: |object, limits| object.spec.validate(limits),
-    secret_refs: |object| object.spec.secret_refs(),
     interval: |object| object.spec.poll_interval.duration());
 kind!(SecretStore, "SecretStore",
     parsed: (),
     validate: |object, limits| object.spec.validate(limits),
-    secret_refs: |object| object.spec.secret_refs(),
     interval: |_| Some(STORE_INTERVAL));
-// A policy refers to Secrets only through its dependencies.
 kind!(SyncPolicy, "SyncPolicy",
     parsed: Option<Schedule>,
     validate: |object, _| object.spec.validate(),
-    secret_refs: |_| SecretRefs::new(),
     interval: |object| object.spec.sync_interval.duration());

@@ -39,7 +39,7 @@ impl Reconciler for ManagedServers {
     type Kind = ManagedServer;
 
     fn dependencies(&self, _: &Context, object: &ManagedServer) -> BTreeSet<Dependency> {
-        let named = object.secret_refs().into_iter().map(|(_, secret)| secret.name.clone());
+        let named = object.secret_refs().into_iter().map(|(_, secret)| secret.name);
         let contract = object.spec.contract.as_ref();
         let pull = contract.and_then(|contract| contract.pull_secret_ref.as_ref());
         named.chain(pull.map(|secret| secret.name.clone())).map(Dependency::Secret).collect()

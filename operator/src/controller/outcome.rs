@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 /// The reason of an outcome. The set is fixed, because reasons are used in conditions, events and metric labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum Reason {
     Ready,
     Reconciling,
@@ -56,31 +57,6 @@ pub enum Retry {
 }
 
 impl Reason {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::Reconciling => "Reconciling",
-            Self::SpecInvalid => "SpecInvalid",
-            Self::Suspended => "Suspended",
-            Self::OverlappingPolicy => "OverlappingPolicy",
-            Self::DependencyInvalid => "DependencyInvalid",
-            Self::DependencyNotReady => "DependencyNotReady",
-            Self::RepositoryUnavailable => "RepositoryUnavailable",
-            Self::SessionBootstrapFailed => "SessionBootstrapFailed",
-            Self::ManagedServerUnavailable => "ManagedServerUnavailable",
-            Self::PartialFailure => "PartialFailure",
-            Self::ManagedServerAuthFailed => "ManagedServerAuthFailed",
-            Self::PruneRefused => "PruneRefused",
-            Self::NeverConverges => "NeverConverges",
-            Self::FetchFailed => "FetchFailed",
-            Self::AuthFailed => "AuthFailed",
-            Self::ArtifactUnavailable => "ArtifactUnavailable",
-            Self::StoreUnavailable => "StoreUnavailable",
-            Self::DecryptFailed => "DecryptFailed",
-            Self::ReconcileFailed => "ReconcileFailed",
-        }
-    }
-
     pub const fn standing(self) -> Standing {
         match self {
             Self::Ready => Standing::Usable,
@@ -161,21 +137,12 @@ pub struct Fact {
     pub message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum Truth {
     True,
     False,
     Unknown,
-}
-
-impl Truth {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
-    }
 }
 
 impl From<bool> for Truth {

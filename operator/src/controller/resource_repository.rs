@@ -57,8 +57,7 @@ impl Reconciler for ResourceRepositories {
     const ANNOTATIONS: &'static [&'static str] = &[RECEIVED_AT];
 
     fn dependencies(&self, _: &Context, object: &ResourceRepository) -> BTreeSet<Dependency> {
-        let secrets =
-            object.spec.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone()));
+        let secrets = object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name));
         let claim = object
             .spec
             .storage
@@ -343,7 +342,7 @@ async fn fetch(
     tokio::select! {
         fetched = fetched => {
             if let Err(failure) = &fetched {
-                spans::failed(&span, failure.reason.as_str());
+                spans::failed(&span, failure.reason.into_str());
             }
             Some(fetched)
         }
@@ -363,9 +362,11 @@ async fn blocking<T: Send + 'static>(
 
 /// Returns the message of `failure`, with the Secret if the remote refused the credentials.
 fn with_secret(failure: Failure, git: &GitSource) -> String {
-    let first = git.auth.as_ref().and_then(|auth| auth.secret_refs().into_iter().next());
-    match first.filter(|_| failure.reason == Reason::AuthFailed) {
-        Some((field, key)) => format!("{}; check {field}: Secret {}", failure.message, key.name),
+    let refused = git.auth.as_ref().and_then(GitAuth::credentials_ref);
+    match refused.filter(|_| failure.reason == Reason::AuthFailed) {
+        Some((field, key)) => {
+            format!("{}; check spec.git.auth.{field}: Secret {}", failure.message, key.name)
+        }
         None => failure.message,
     }
 }

@@ -41,8 +41,7 @@ impl Reconciler for SecretStores {
     type Kind = SecretStore;
 
     fn dependencies(&self, _: &Context, object: &SecretStore) -> BTreeSet<Dependency> {
-        let secrets =
-            object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name.clone()));
+        let secrets = object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name));
         let storage = object.spec.file.as_ref().and_then(|file| file.storage.as_ref());
         let claim = storage.map(|storage| {
             Dependency::Claim(volumes::claim_name(storage, &object.name_any(), seeds::CLAIMS))

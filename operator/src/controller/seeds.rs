@@ -215,11 +215,11 @@ fn write(file: &Confined, content: &[u8]) -> Result<(), Failure> {
 /// Returns the failure of a file that cannot be used.
 pub fn failure(error: &FileStoreError) -> Failure {
     let reason = match error {
-        FileStoreError::Decrypt { .. }
+        FileStoreError::Decrypt(_)
         | FileStoreError::Malformed { .. }
         | FileStoreError::Version { .. }
         | FileStoreError::Field { .. } => Reason::DecryptFailed,
-        FileStoreError::Io { .. } | FileStoreError::Locked { .. } => Reason::StoreUnavailable,
+        FileStoreError::Io { .. } | FileStoreError::Locked(_) => Reason::StoreUnavailable,
         _ => Reason::ReconcileFailed,
     };
     Failure::new(reason, error.to_string())

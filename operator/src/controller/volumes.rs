@@ -140,7 +140,7 @@ fn wanted_claim<K: Kind>(
             ..ObjectMeta::default()
         },
         spec: Some(PersistentVolumeClaimSpec {
-            access_modes: Some(template.access_modes.iter().map(|mode| mode.as_str().to_owned()).collect()),
+            access_modes: Some(template.access_modes.iter().map(|mode| mode.into_str().to_owned()).collect()),
             storage_class_name: template.storage_class_name.clone(),
             resources: Some(VolumeResourceRequirements {
                 requests: Some(requests),

@@ -1,7 +1,8 @@
 //! Settings of a spec that expose credentials to attackers on the network.
 
+use declarest_core::proxy::is_loopback;
 use serde_json::Value;
-use url::{Host, Url};
+use url::Url;
 
 /// An insecure setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +48,8 @@ fn walk(at: &str, value: &Value, found: &mut Vec<Insecure>) {
 
 fn plain(pointer: &str, url: Option<&Value>) -> Option<Insecure> {
     let url = Url::parse(url?.as_str()?.trim()).ok().filter(|url| url.scheme() == "http")?;
-    let is_local = match url.host()? {
-        Host::Domain(name) => name == "localhost",
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.is_loopback(),
-    };
     let field = format!("spec{}", pointer.replace('/', "."));
-    (!is_local).then_some(Insecure { field, consequence: "credentials are sent without encryption" })
+    (!is_loopback(&url)).then_some(Insecure { field, consequence: "credentials are sent without encryption" })
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::contract::ContractSpec;
 use super::{
-    BasicAuth, Conditions, FieldErrors, Interval, Limits, Proxy, SecretKeyRef, SecretRefs, Tls,
-    conditions_schema, validation,
+    BasicAuth, Conditions, FieldErrors, Interval, Limits, Proxy, SecretKeyRef, Tls, conditions_schema,
+    validation,
 };
 
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -281,23 +281,8 @@ impl ManagedServerSpec {
         if let Some(contract) = &self.contract {
             contract.check(&mut errors);
         }
-        errors.check_secret_refs(self.secret_refs());
+        errors.check_secret_refs(self);
         errors.into_result()
-    }
-
-    /// Returns every reference to a Secret, with the path of its field.
-    pub fn secret_refs(&self) -> SecretRefs<'_> {
-        let mut refs = SecretRefs::new();
-        if let Some(auth) = &self.http.auth {
-            auth.secret_refs(&mut refs);
-        }
-        if let Some(tls) = &self.http.tls {
-            tls.secret_refs("spec.http.tls", &mut refs);
-        }
-        if let Some(proxy) = &self.http.proxy {
-            proxy.secret_refs("spec.http.proxy", &mut refs);
-        }
-        refs
     }
 }
 
@@ -352,28 +337,6 @@ fn same_origin(base: &url::Url, text: &str) -> Result<(), String> {
 }
 
 impl HttpAuth {
-    fn secret_refs<'a>(&'a self, refs: &mut SecretRefs<'a>) {
-        if let Some(oauth2) = &self.oauth2 {
-            let named = [
-                ("clientIDRef", Some(&oauth2.client_id_ref)),
-                ("clientSecretRef", Some(&oauth2.client_secret_ref)),
-                ("usernameRef", oauth2.username_ref.as_ref()),
-                ("passwordRef", oauth2.password_ref.as_ref()),
-            ];
-            refs.extend(
-                named
-                    .into_iter()
-                    .filter_map(|(name, secret)| Some((format!("spec.http.auth.oauth2.{name}"), secret?))),
-            );
-        }
-        if let Some(basic) = &self.basic_auth {
-            basic.secret_refs("spec.http.auth.basicAuth", refs);
-        }
-        refs.extend(self.custom_headers.iter().enumerate().map(|(index, header)| {
-            (format!("spec.http.auth.customHeaders[{index}].valueRef"), &header.value_ref)
-        }));
-    }
-
     fn check(&self, errors: &mut FieldErrors) {
         let modes = [self.oauth2.is_some(), self.basic_auth.is_some(), !self.custom_headers.is_empty()];
         if modes.into_iter().filter(|set| *set).count() != 1 {

@@ -28,6 +28,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResourceExt, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use insecure::{Insecure, insecure_settings};
 pub use interval::Interval;
@@ -46,7 +47,36 @@ pub const GROUP: &str = "declarest.io";
 pub type Conditions = Vec<Condition>;
 
 /// The references of a spec to Secrets, each with the path of its field in the object.
-pub type SecretRefs<'a> = Vec<(String, &'a SecretKeyRef)>;
+pub type SecretRefs = Vec<(String, SecretKeyRef)>;
+
+/// Returns every reference of a spec to a key of a Secret, in the order of the fields.
+pub fn secret_refs(spec: &impl Serialize) -> SecretRefs {
+    let mut refs = SecretRefs::new();
+    add_secret_refs("spec", &serde_json::to_value(spec).unwrap_or_default(), &mut refs);
+    refs
+}
+
+fn add_secret_refs(field: &str, value: &Value, refs: &mut SecretRefs) {
+    // The name counts, because the names of headers can be `name` and `key`, too.
+    if field.ends_with("Ref")
+        && let Ok(secret) = SecretKeyRef::deserialize(value)
+    {
+        return refs.push((field.to_owned(), secret));
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                add_secret_refs(&format!("{field}.{name}"), member, refs);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                add_secret_refs(&format!("{field}[{index}]"), item, refs);
+            }
+        }
+        _ => {}
+    }
+}
 
 /// Returns the definitions of all kinds, as they are installed into a cluster.
 pub fn all() -> Vec<CustomResourceDefinition> {
@@ -196,7 +226,8 @@ pub struct ClaimRequests {
 }
 
 /// An access mode of a PersistentVolumeClaim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum AccessMode {
     ReadWriteOnce,
     ReadOnlyMany,
@@ -204,32 +235,7 @@ pub enum AccessMode {
     ReadWriteOncePod,
 }
 
-impl AccessMode {
-    /// Returns the value that the Kubernetes API uses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ReadWriteOnce => "ReadWriteOnce",
-            Self::ReadOnlyMany => "ReadOnlyMany",
-            Self::ReadWriteMany => "ReadWriteMany",
-            Self::ReadWriteOncePod => "ReadWriteOncePod",
-        }
-    }
-}
-
 impl Tls {
-    fn secret_refs<'a>(&'a self, field: &str, refs: &mut SecretRefs<'a>) {
-        let named = [
-            ("caCertRef", &self.ca_cert_ref),
-            ("clientCertRef", &self.client_cert_ref),
-            ("clientKeyRef", &self.client_key_ref),
-        ];
-        refs.extend(
-            named
-                .into_iter()
-                .filter_map(|(name, reference)| Some((format!("{field}.{name}"), reference.as_ref()?))),
-        );
-    }
-
     fn check(&self, field: &str, errors: &mut FieldErrors) {
         if self.client_cert_ref.is_some() != self.client_key_ref.is_some() {
             errors.push(field, "set clientCertRef and clientKeyRef together, or neither");
@@ -238,25 +244,12 @@ impl Tls {
 }
 
 impl Proxy {
-    fn secret_refs<'a>(&'a self, field: &str, refs: &mut SecretRefs<'a>) {
-        if let Some(auth) = &self.auth {
-            auth.secret_refs(&format!("{field}.auth"), refs);
-        }
-    }
-
     fn check(&self, field: &str, errors: &mut FieldErrors) {
         for (name, url) in [("httpURL", &self.http_url), ("httpsURL", &self.https_url)] {
             if let Some(url) = url {
                 errors.check(&format!("{field}.{name}"), validation::http_url(url));
             }
         }
-    }
-}
-
-impl BasicAuth {
-    fn secret_refs<'a>(&'a self, field: &str, refs: &mut SecretRefs<'a>) {
-        refs.push((format!("{field}.usernameRef"), &self.username_ref));
-        refs.push((format!("{field}.passwordRef"), &self.password_ref));
     }
 }
 

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::{
-    Conditions, FieldErrors, Interval, Limits, SecretKeyRef, SecretRefs, Storage, conditions_schema,
-    time_schema, validation,
+    Conditions, FieldErrors, Interval, Limits, SecretKeyRef, Storage, conditions_schema, time_schema,
+    validation,
 };
 
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -140,25 +140,14 @@ pub struct RepositoryWebhook {
 }
 
 /// Provider that defines the header names and signatures of a webhook delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum WebhookProvider {
     Github,
     Gitlab,
     Gitea,
     GenericHmac,
-}
-
-impl WebhookProvider {
-    /// Returns the value of the field `provider`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Github => "github",
-            Self::Gitlab => "gitlab",
-            Self::Gitea => "gitea",
-            Self::GenericHmac => "generic-hmac",
-        }
-    }
 }
 
 /// Type of a webhook delivery.
@@ -274,21 +263,8 @@ impl ResourceRepositorySpec {
         if let Some(storage) = &self.storage {
             storage.check("spec.storage", &mut errors);
         }
-        errors.check_secret_refs(self.secret_refs());
+        errors.check_secret_refs(self);
         errors.into_result()
-    }
-
-    /// Returns every reference to a Secret, with the path of its field.
-    pub fn secret_refs(&self) -> SecretRefs<'_> {
-        let mut refs = SecretRefs::new();
-        let Some(git) = &self.git else { return refs };
-        if let Some(auth) = &git.auth {
-            refs.extend(auth.secret_refs());
-        }
-        if let Some(webhook) = &git.webhook {
-            refs.push(("spec.git.webhook.secretRef".to_owned(), &webhook.secret_ref));
-        }
-        refs
     }
 }
 
@@ -351,22 +327,10 @@ fn scp_like(text: &str) -> Result<GitTransport, String> {
 }
 
 impl GitAuth {
-    /// Returns the references to Secrets with their fields.
-    pub fn secret_refs(&self) -> SecretRefs<'_> {
-        let mut refs = SecretRefs::new();
-        if let Some(token) = &self.token_ref {
-            refs.push(("spec.git.auth.tokenRef".to_owned(), token));
-        }
-        let Some(ssh) = &self.ssh_secret_ref else { return refs };
-        let named = [
-            ("privateKeyRef", Some(&ssh.private_key_ref)),
-            ("knownHostsRef", ssh.known_hosts_ref.as_ref()),
-            ("passphraseRef", ssh.passphrase_ref.as_ref()),
-        ];
-        refs.extend(named.into_iter().filter_map(|(name, reference)| {
-            Some((format!("spec.git.auth.sshSecretRef.{name}"), reference?))
-        }));
-        refs
+    /// Returns the credentials that a remote may refuse, with their field.
+    pub fn credentials_ref(&self) -> Option<(&'static str, &SecretKeyRef)> {
+        let ssh = || Some(("sshSecretRef.privateKeyRef", &self.ssh_secret_ref.as_ref()?.private_key_ref));
+        self.token_ref.as_ref().map(|token| ("tokenRef", token)).or_else(ssh)
     }
 
     fn check(&self, transport: Option<GitTransport>, errors: &mut FieldErrors) {

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BasicAuth, Conditions, FieldErrors, Limits, Proxy, SecretKeyRef, SecretRefs, Storage, Tls,
-    conditions_schema, validation,
+    BasicAuth, Conditions, FieldErrors, Limits, Proxy, SecretKeyRef, Storage, Tls, conditions_schema,
+    validation,
 };
 
 /// The store that secrets are read from: exactly one of vault and file.
@@ -215,52 +215,12 @@ impl SecretStoreSpec {
         if let Some(file) = &self.file {
             file.check(limits, &mut errors);
         }
-        errors.check_secret_refs(self.secret_refs());
+        errors.check_secret_refs(self);
         errors.into_result()
-    }
-
-    /// Returns every reference to a Secret, with the path of its field.
-    pub fn secret_refs(&self) -> SecretRefs<'_> {
-        let mut refs = SecretRefs::new();
-        if let Some(vault) = &self.vault {
-            vault.secret_refs(&mut refs);
-        }
-        if let Some(file) = &self.file {
-            let named = [
-                ("encryption.keyRef", &file.encryption.key_ref),
-                ("encryption.passphraseRef", &file.encryption.passphrase_ref),
-                ("seedRef", &file.seed_ref),
-            ];
-            refs.extend(
-                named
-                    .into_iter()
-                    .filter_map(|(name, secret)| Some((format!("spec.file.{name}"), secret.as_ref()?))),
-            );
-        }
-        refs
     }
 }
 
 impl VaultStore {
-    fn secret_refs<'a>(&'a self, refs: &mut SecretRefs<'a>) {
-        if let Some(token) = &self.auth.token {
-            refs.push(("spec.vault.auth.token.secretRef".to_owned(), &token.secret_ref));
-        }
-        if let Some(userpass) = &self.auth.userpass {
-            userpass.credentials.secret_refs("spec.vault.auth.userpass", refs);
-        }
-        if let Some(app_role) = &self.auth.app_role {
-            refs.push(("spec.vault.auth.appRole.roleIDRef".to_owned(), &app_role.role_id_ref));
-            refs.push(("spec.vault.auth.appRole.secretIDRef".to_owned(), &app_role.secret_id_ref));
-        }
-        if let Some(tls) = &self.tls {
-            tls.secret_refs("spec.vault.tls", refs);
-        }
-        if let Some(proxy) = &self.proxy {
-            proxy.secret_refs("spec.vault.proxy", refs);
-        }
-    }
-
     fn check(&self, errors: &mut FieldErrors) {
         errors.check("spec.vault.address", validation::http_url(&self.address));
         errors.check("spec.vault.mount", vault_path(&self.mount));

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     FieldErrors, Limits, ManagedServerSpec, ResourceRepositorySpec, SecretStoreSpec, SyncPolicySpec,
+    secret_refs,
 };
 
 fn limits() -> Limits {
@@ -209,21 +210,22 @@ fn server_rejects(#[case] pointer: &str, #[case] value: Value, #[case] error: &s
 fn secret_refs_of_a_server_name_their_fields() {
     let spec = json!({"http": {
         "baseURL": "https://api.test",
+        "defaultHeaders": {"name": "a", "key": "b"},
         "auth": {"customHeaders": [{"header": "X-Key", "valueRef": secret()}]},
         "tls": {"caCertRef": secret(), "clientCertRef": secret(), "clientKeyRef": secret()},
         "proxy": {"auth": {"usernameRef": secret(), "passwordRef": secret()}}
     }});
     let spec: ManagedServerSpec = serde_json::from_value(spec).unwrap();
-    let fields: Vec<_> = spec.secret_refs().into_iter().map(|(field, _)| field).collect();
+    let fields: Vec<_> = secret_refs(&spec).into_iter().map(|(field, _)| field).collect();
     assert_eq!(
         fields,
         [
             "spec.http.auth.customHeaders[0].valueRef",
+            "spec.http.proxy.auth.passwordRef",
+            "spec.http.proxy.auth.usernameRef",
             "spec.http.tls.caCertRef",
             "spec.http.tls.clientCertRef",
             "spec.http.tls.clientKeyRef",
-            "spec.http.proxy.auth.usernameRef",
-            "spec.http.proxy.auth.passwordRef",
         ]
     );
 }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use declarest_core::error::{Categorized, Category};
+use serde::Serialize;
 use url::Url;
 
-use super::{SecretKeyRef, SecretRefs};
+use super::{SecretKeyRef, secret_refs};
 
 pub(super) use declarest_core::contract::HTTP_URL;
 
@@ -70,8 +71,8 @@ impl FieldErrors {
         result.map_err(|message| self.push(field, message)).ok()
     }
 
-    pub(super) fn check_secret_refs(&mut self, refs: SecretRefs<'_>) {
-        for (field, SecretKeyRef { name, key }) in refs {
+    pub(super) fn check_secret_refs(&mut self, spec: &impl Serialize) {
+        for (field, SecretKeyRef { name, key }) in secret_refs(spec) {
             for (part, text) in [("name", name), ("key", key)] {
                 if text.trim().is_empty() {
                     self.push(&format!("{field}.{part}"), "must not be empty");

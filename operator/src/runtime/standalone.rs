@@ -24,7 +24,7 @@ pub async fn run(
     let stop = signals::stop_on_signal()?;
     directories::ensure_private(&options.state_dir)?;
     // Two operators on one state would both write to the same servers.
-    let _lock = directories::lock(&options.state_dir).await?;
+    let _lock = directories::lock(&options.state_dir)?;
     let api = Api::restore(crd::all(), &options.state_dir)?;
     let manifests = Manifests::new(options.manifests.clone(), api.client());
     let changes = manifests.changes();

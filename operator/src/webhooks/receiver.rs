@@ -26,7 +26,7 @@ use crate::controller::kind::Key;
 use crate::controller::outcome::Reason;
 use crate::controller::references::SecretReader;
 use crate::controller::resource_repository::DELIVERY_ID;
-use crate::crd::resource_repository::{GitSource, RepositoryWebhook, WebhookEvent, WebhookProvider};
+use crate::crd::resource_repository::{GitSource, RepositoryWebhook, WebhookEvent};
 use crate::crd::{ResourceRepository, SecretKeyRef};
 use crate::http_server::{HttpServer, Limits};
 use crate::telemetry::Metrics;
@@ -182,7 +182,7 @@ impl Receiver {
             Err(answer) => (None, answer),
         };
         let (status, text, result) = answer.parts();
-        self.metrics.webhook_received(provider.map_or("none", WebhookProvider::name), result);
+        self.metrics.webhook_received(provider.map_or("none", |provider| provider.into_str()), result);
         (status, format!("{text}\n")).into_response()
     }
 

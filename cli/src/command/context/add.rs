@@ -5,7 +5,6 @@ use declarest_core::payload::fields::read_document;
 use super::{AddArguments, wizard};
 use crate::context::{
     Catalogue, CatalogueError, Context, FaultyCredential, Stored, Text, decode_catalogue, decode_context,
-    empty,
 };
 use crate::error::Failure;
 use crate::input::{Content, InputError, PayloadArguments};
@@ -21,8 +20,7 @@ enum Given {
 /// Reads the input. It is a catalogue if it has a key that only catalogues have.
 fn read(content: &Content) -> Result<Given, Failure> {
     let Content { origin, bytes, descriptor } = content;
-    let located = |source| CatalogueError::Invalid { origin: origin.clone(), source: Box::new(source) };
-    let root = read_document(descriptor.payload_type, bytes).map_err(located)?;
+    let root = read_document(descriptor.payload_type, bytes).map_err(CatalogueError::invalid(origin))?;
     let root = root.ok_or_else(|| InputError::Blank(origin.clone()))?;
     let is_catalogue = ["contexts", "currentContext", "credentials"].iter().any(|key| root.has_member(key));
     if is_catalogue {
@@ -54,7 +52,7 @@ pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Fail
             if let Some(name) = name {
                 context.name = Text(name);
             }
-            Catalogue { contexts: vec![*context], ..empty() }
+            Catalogue { contexts: vec![*context], ..Catalogue::default() }
         }
         Given::Catalogue(given) => chosen(given, name.as_deref(), &content.origin)?,
     };
@@ -125,7 +123,7 @@ fn merge_credentials(catalogue: &mut Catalogue, added: &mut Catalogue) -> Result
 pub fn update(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
     let content = input.required_document()?;
     let given = match read(&content)? {
-        Given::Context(context) => Catalogue { contexts: vec![*context], ..empty() },
+        Given::Context(context) => Catalogue { contexts: vec![*context], ..Catalogue::default() },
         Given::Catalogue(catalogue) => catalogue,
     };
     let name = invocation.context_name(None)?;

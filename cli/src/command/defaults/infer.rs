@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use declarest_core::metadata::document::infer_defaults;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, Object, PayloadType, Value};
 use declarest_core::repository;
@@ -73,7 +74,7 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
         let wait = arguments.wait.unwrap_or_default();
         compared.extend(block_on(probe::added_by_server(&workspace, &collection, &declared, wait))?);
     }
-    let shared = shared(&compared);
+    let shared = infer_defaults(&compared);
     let subject = Subject::of(&format!("{}/", collection.as_str().trim_end_matches('/')))?;
     if arguments.save {
         return edit::save(subject, shared, invocation);
@@ -121,29 +122,4 @@ fn samples(
         )));
     }
     Ok(samples)
-}
-
-/// Returns the members that all samples share. Fewer than two samples share nothing.
-fn shared(samples: &[Object]) -> Object {
-    let Some((first, others)) = samples.split_first().filter(|(_, others)| !others.is_empty()) else {
-        return Object::new();
-    };
-    others.iter().fold(first.clone(), |shared, sample| intersection(&shared, sample))
-}
-
-/// Returns the equal members. Objects are compared member by member; an object is kept if both are empty or something
-/// in it is equal.
-fn intersection(a: &Object, b: &Object) -> Object {
-    let common = a.iter().filter_map(|(key, a)| {
-        let common = match (a, b.get(key)?) {
-            (Value::Object(a), Value::Object(b)) => {
-                let common = intersection(a, b);
-                let keeps = !common.is_empty() || (a.is_empty() && b.is_empty());
-                keeps.then_some(Value::Object(common))
-            }
-            (a, b) => (a == b).then(|| a.clone()),
-        };
-        Some((key.clone(), common?))
-    });
-    common.collect()
 }

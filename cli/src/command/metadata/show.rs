@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let subject = Subject::new(path, invocation)?;
-    let missing = || RepositoryError::MetadataMissing { stem: subject.selector.document_stem() };
+    let missing = || RepositoryError::MetadataMissing(subject.selector.document_stem());
     let metadata = block_on_local(Workspace::local(invocation))?.metadata;
     let stored = metadata.stored(&subject.selector)?;
     let governing = metadata.rules(&subject.representative()?)?;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use declarest_core::error::{Categorized, Category};
 use declarest_core::metadata::document::Document;
-use declarest_core::metadata::{MetadataError, OperationName, includes};
+use declarest_core::metadata::{OperationName, includes};
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{RepositoryError, Store};
+use declarest_core::repository::Store;
 use declarest_core::sync::{Intent, Options, Resource, Selection};
 
 use super::outcome;
@@ -136,25 +135,7 @@ fn in_repository(
     let path = named.as_ref().map_or(path, |resource| &resource.path);
     store.delete(path, recursive, |path, payload| {
         let rules = metadata.rules(path)?;
-        Ok::<_, Deletion>(includes::referenced(payload, &rules.resolved().externalized_attributes))
+        Ok::<_, Failure>(includes::referenced(payload, &rules.resolved().externalized_attributes))
     })?;
     Ok(())
-}
-
-/// The files of a resource could not be deleted.
-#[derive(Debug, thiserror::Error)]
-enum Deletion {
-    #[error(transparent)]
-    Repository(#[from] RepositoryError),
-    #[error(transparent)]
-    Metadata(#[from] MetadataError),
-}
-
-impl Categorized for Deletion {
-    fn category(&self) -> Category {
-        match self {
-            Self::Repository(error) => error.category(),
-            Self::Metadata(error) => error.category(),
-        }
-    }
 }

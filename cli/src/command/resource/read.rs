@@ -115,6 +115,6 @@ fn declared(workspace: &Workspace<'_>, found: repository::Listing) -> Result<Vec
 fn check_exists(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<(), Failure> {
     match workspace.tree.entries(path.relative())? {
         Some(_) => Ok(()),
-        None => Err(repository::RepositoryError::ResourceMissing { path: path.clone() }.into()),
+        None => Err(repository::RepositoryError::ResourceMissing(path.clone()).into()),
     }
 }

@@ -82,7 +82,7 @@ impl DetectArguments {
         let found = secrets::detect(payload).into_iter();
         let found: BTreeSet<Pointer> = found.filter(|at| only.is_none_or(|only| only == at)).collect();
         if let (true, Some(only)) = (found.is_empty(), only) {
-            return Err(AuthoringError::NeverDetected { at: only.clone() }.into());
+            return Err(AuthoringError::NeverDetected(only.clone()).into());
         }
         let pointers: Vec<String> = found.iter().map(ToString::to_string).collect();
         if let Some(path) = path {

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 /// The weight of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Severity {
     /// A sync or an apply fails because of it.
     Error,
@@ -13,8 +14,9 @@ pub enum Severity {
 }
 
 /// The kind of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Rule {
     /// A payload cannot be read.
     Payload,
@@ -50,29 +52,9 @@ pub struct Finding {
     pub hint: &'static str,
 }
 
-impl Severity {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
-    }
-}
-
 impl Rule {
     pub const ALL: [Self; 6] =
         [Self::Payload, Self::Metadata, Self::Identity, Self::Request, Self::Secret, Self::Unused];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Payload => "payload",
-            Self::Metadata => "metadata",
-            Self::Identity => "identity",
-            Self::Request => "request",
-            Self::Secret => "secret",
-            Self::Unused => "unused",
-        }
-    }
 
     /// Returns the correction of a finding.
     pub const fn hint(self) -> &'static str {

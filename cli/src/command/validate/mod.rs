@@ -42,7 +42,7 @@ pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(),
     let scope = arguments.path.optional_target()?.map_or_else(LogicalPath::root, |target| target.path);
     let (tree, metadata) = sources(arguments, invocation)?;
     if !scope.is_root() && tree.entries(scope.relative())?.is_none() {
-        return Err(RepositoryError::ResourceMissing { path: scope }.into());
+        return Err(RepositoryError::ResourceMissing(scope).into());
     }
     let checked = check(tree.as_ref(), &metadata, &scope)?;
     let report = Report::new(&checked);

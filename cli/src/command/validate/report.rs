@@ -37,7 +37,7 @@ impl<'c> Report<'c> {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for finding in self.findings {
-            let (severity, rule) = (finding.severity.name(), finding.rule.name());
+            let (severity, rule) = (finding.severity.into_str(), finding.rule.into_str());
             let _ = writeln!(text, "{}: {severity}: {} [{rule}]", place(finding), one_line(&finding.message));
             let _ = writeln!(text, "    hint: {}", finding.hint);
         }
@@ -56,7 +56,7 @@ impl<'c> Report<'c> {
 
 /// Returns the rules with their hints.
 pub fn rules() -> Vec<(&'static str, &'static str)> {
-    Rule::ALL.iter().map(|rule| (rule.name(), rule.hint())).collect()
+    Rule::ALL.iter().map(|rule| (rule.into_str(), rule.hint())).collect()
 }
 
 fn case(finding: &Finding) -> Case {
@@ -69,7 +69,7 @@ fn case(finding: &Finding) -> Case {
         line: finding.line,
         column: finding.column,
         hint: Some(finding.hint),
-        ..Case::new(name, finding.rule.name(), outcome, finding.message.clone())
+        ..Case::new(name, finding.rule.into_str(), outcome, finding.message.clone())
             .in_file(Some(finding.file.clone()))
     }
 }

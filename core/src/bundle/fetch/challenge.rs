@@ -2,6 +2,8 @@
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
+use crate::transport::field_text::{FieldText, is_space};
+
 /// The authentication that a registry requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
@@ -37,37 +39,18 @@ impl Challenge {
             return None;
         }
         let (mut realm, mut service, mut scope) = (None, None, None);
-        let mut rest = rest;
-        while let Some((name, value, after)) = parameter(rest) {
+        let mut rest = FieldText(rest);
+        loop {
+            rest.skip(|c| is_space(c) || matches!(c, ',' | ';'));
+            let Some((name, value)) = rest.parameter().filter(|(name, _)| !name.is_empty()) else { break };
             match name.to_ascii_lowercase().as_str() {
                 "realm" => realm = Some(value),
                 "service" => service = Some(value),
                 "scope" => scope = Some(value),
                 _ => {}
             }
-            rest = after;
         }
         Some(Self::Bearer { realm: realm?, service, scope })
-    }
-}
-
-/// Splits off the first `name=value` or `name="value"`.
-fn parameter(text: &str) -> Option<(&str, String, &str)> {
-    let text = text.trim_start_matches([' ', '\t', ',']);
-    let (name, rest) = text.split_once('=')?;
-    let (name, rest) = (name.trim(), rest.trim_start());
-    let Some(quoted) = rest.strip_prefix('"') else {
-        let end = rest.find([',', ' ', '\t']).unwrap_or(rest.len());
-        return Some((name, rest[..end].to_owned(), &rest[end..]));
-    };
-    let mut value = String::new();
-    let mut characters = quoted.char_indices();
-    loop {
-        match characters.next()? {
-            (at, '"') => return Some((name, value, &quoted[at + 1..])),
-            (_, '\\') => value.push(characters.next()?.1),
-            (_, other) => value.push(other),
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::super::BundleError;
+use super::super::reference::registry_name;
 use crate::secrets::Secret;
 
 /// The credentials for a registry.
@@ -91,10 +92,7 @@ impl Login {
 /// equal.
 fn host(key: &str) -> &str {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest);
-    match key.split('/').next().unwrap_or_default() {
-        "index.docker.io" | "registry-1.docker.io" => "docker.io",
-        host => host,
-    }
+    registry_name(key.split('/').next().unwrap_or_default())
 }
 
 #[cfg(test)]

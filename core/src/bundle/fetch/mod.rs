@@ -63,7 +63,7 @@ pub(super) fn client(builder: ClientBuilder) -> Result<Client, BundleError> {
         .no_gzip()
         .no_brotli()
         .redirect(Policy::none());
-    builder.build().map_err(|error| BundleError::Client { reason: with_causes(&error) })
+    builder.build().map_err(|error| BundleError::Client(with_causes(&error)))
 }
 
 /// A downloaded archive.

@@ -19,7 +19,8 @@ use super::challenge::Challenge;
 use super::credentials::Credentials;
 use super::{Deadline, Limits, ask, check, failed, read, save};
 use crate::digest::sha256;
-use crate::secrets::Secret;
+use crate::proxy::is_loopback;
+use crate::secret::{Secret, basic_pair};
 use crate::transport::shown;
 
 /// The maximum size of a manifest, in bytes; registries have the same limit.
@@ -323,9 +324,7 @@ fn verify(url: &Url, expected: &str, actual: &str) -> Result<(), BundleError> {
 }
 
 fn basic(url: &Url, user: &str, password: &Secret) -> Result<HeaderValue, BundleError> {
-    use base64::Engine;
-    let login = format!("{user}:{}", password.expose());
-    sensitive(url, &format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(login)))
+    sensitive(url, &format!("Basic {}", basic_pair(user, password).expose()))
 }
 
 fn sensitive(url: &Url, text: &str) -> Result<HeaderValue, BundleError> {
@@ -337,13 +336,4 @@ fn sensitive(url: &Url, text: &str) -> Result<HeaderValue, BundleError> {
 
 pub(super) fn refused(reference: &OciReference, reason: String) -> BundleError {
     BundleError::Registry { reference: format!("oci://{reference}"), reason }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(host)) => host == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }

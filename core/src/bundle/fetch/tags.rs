@@ -7,6 +7,7 @@ use url::Url;
 use super::super::BundleError;
 use super::registry::{Registry, refused};
 use super::{failed, read};
+use crate::transport::{NextLink, next_link};
 
 /// The maximum number of tags of a repository.
 const MAX_TAGS: usize = 10_000;
@@ -44,15 +45,12 @@ impl Registry<'_> {
 
 /// Returns the next page (RFC 8288). It must be of the same origin, because the request has the credentials.
 fn following(page: &Url, headers: &HeaderMap) -> Result<Option<Url>, &'static str> {
-    let Some(link) = headers.get(LINK).and_then(|link| link.to_str().ok()) else { return Ok(None) };
-    let Some((target, parameters)) = link.trim().strip_prefix('<').and_then(|rest| rest.split_once('>'))
-    else {
-        return Err("the Link header has no target");
+    let target = match next_link(headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok())) {
+        NextLink::At(target) => target,
+        NextLink::Absent => return Ok(None),
+        NextLink::Unreadable => return Err("the Link header has no target"),
     };
-    if !parameters.contains("rel=\"next\"") && !parameters.contains("rel=next") {
-        return Ok(None);
-    }
-    let next = page.join(target).map_err(|_| "the Link header has no usable target")?;
+    let next = page.join(&target).map_err(|_| "the Link header has no usable target")?;
     if next.origin() == page.origin() {
         Ok(Some(next))
     } else {

@@ -31,11 +31,8 @@ pub enum ExpressionError {
     #[error("the jq expression is blank; remove the step or write \".\"")]
     Blank,
     /// The text exceeds the maximum length.
-    #[error("the jq expression has {length} bytes; at most {MAX_LENGTH} are allowed")]
-    TooLong {
-        /// The length of the text, in bytes.
-        length: usize,
-    },
+    #[error("the jq expression has {0} bytes; at most {MAX_LENGTH} are allowed")]
+    TooLong(usize),
     /// The nesting of filters exceeds the maximum.
     #[error("the jq expression is nested too deep; define parts of it with def")]
     TooDeep,
@@ -75,7 +72,7 @@ pub(super) fn filter(text: &str) -> Result<Filter<Machine>, ExpressionError> {
         return Err(ExpressionError::Blank);
     }
     if text.len() > MAX_LENGTH {
-        return Err(ExpressionError::TooLong { length: text.len() });
+        return Err(ExpressionError::TooLong(text.len()));
     }
     on_stack(BASE_STACK + text.len() * STACK_PER_BYTE, || parse_and_compile(text))
         .map_err(ExpressionError::Panicked)?

@@ -282,7 +282,7 @@ fn nesting_is_bounded(#[case] open: &str, #[case] core: &str, #[case] close: &st
     }
     let longer = format!("{text}{open}");
     let error = Program::compile(&format!("{longer}{longer}"), Origin::Metadata).unwrap_err();
-    assert!(matches!(error, ExpressionError::TooLong { .. }), "{error}");
+    assert!(matches!(error, ExpressionError::TooLong(_)), "{error}");
 }
 
 #[rstest]

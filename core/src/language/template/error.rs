@@ -25,11 +25,8 @@ pub enum TemplateError {
         reason: Cow<'static, str>,
     },
     /// A text is required, but the value is missing.
-    #[error("{at} has no value: neither the payload nor the path has a field with this name")]
-    Missing {
-        /// The expression.
-        at: Place,
-    },
+    #[error("{0} has no value: neither the payload nor the path has a field with this name")]
+    Missing(Place),
     /// A value is not a scalar.
     #[error("{at} is {kind}; only strings, numbers and booleans can become part of a request")]
     NotScalar {
@@ -117,7 +114,7 @@ impl Fault {
 
     pub(super) fn at(self, at: Place) -> TemplateError {
         match self {
-            Self::Missing => TemplateError::Missing { at },
+            Self::Missing => TemplateError::Missing(at),
             Self::NotScalar(kind) => TemplateError::NotScalar { at, kind },
             Self::Evaluate(reason) => TemplateError::Evaluate { at, reason },
             Self::Unsafe(reason) => TemplateError::Unsafe { at, reason },

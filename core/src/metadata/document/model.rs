@@ -9,6 +9,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use strum::{Display, IntoStaticStr};
 
 use super::headers::headers;
 use super::lifecycle::on_remove;
@@ -125,7 +126,7 @@ impl Format {
     }
 
     /// The name in documents.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Any => "any",
             Self::Concrete(payload_type) => payload_type.name(),
@@ -199,8 +200,9 @@ pub struct OperationDefaultsSection {
 }
 
 /// The name of an operation in documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Display, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum OperationName {
     /// Create a resource.
     Create,
@@ -222,21 +224,8 @@ impl OperationName {
         [Self::Create, Self::Get, Self::Update, Self::Delete, Self::List, Self::Compare];
 
     /// The key in documents.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Get => "get",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::List => "list",
-            Self::Compare => "compare",
-        }
-    }
-}
-
-impl fmt::Display for OperationName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
+    pub fn key(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -25,7 +25,7 @@ fn attributes(entries: &str) -> Vec<ExternalizedAttribute> {
 fn content(file: &str) -> Result<Option<Vec<u8>>, RepositoryError> {
     match file {
         "latin1.txt" => Ok(Some(b"caf\xe9".to_vec())),
-        "escape.txt" => Err(RepositoryError::SymlinkEscape { file: file.to_owned() }),
+        "escape.txt" => Err(RepositoryError::SymlinkEscape(file.to_owned())),
         file if file.starts_with("no") => Ok(None),
         file => Ok(Some(format!("\n{file}\n").into_bytes())),
     }

@@ -46,17 +46,12 @@ use target::{Target, placeholder};
 
 /// Metadata cannot be inferred.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InferenceError {
-    /// The text is neither a path nor a selector.
-    #[error("cannot infer metadata: {0}")]
-    Path(#[from] PathError),
-}
+#[error("cannot infer metadata: {0}")]
+pub struct InferenceError(#[from] PathError);
 
 impl Categorized for InferenceError {
     fn category(&self) -> Category {
-        match self {
-            Self::Path(source) => source.category(),
-        }
+        self.0.category()
     }
 }
 

@@ -10,20 +10,14 @@ use crate::payload::pointer::Pointer;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenApiError {
     /// The bytes are neither JSON nor YAML.
-    #[error("the OpenAPI document is neither JSON nor YAML: {reason}")]
-    Syntax {
-        /// The error of the JSON parser if the text starts like JSON, otherwise of the YAML parser.
-        reason: String,
-    },
+    #[error("the OpenAPI document is neither JSON nor YAML: {0}")]
+    Syntax(String),
     /// The document needs too much memory.
     #[error("the OpenAPI document has too many values: decoded, it exceeds the limit of memory")]
     TooHeavy,
     /// The document is not an object.
-    #[error("the OpenAPI document is {kind}, not an object")]
-    NotAnObject {
-        /// The type of the document.
-        kind: &'static str,
-    },
+    #[error("the OpenAPI document is {0}, not an object")]
+    NotAnObject(&'static str),
     /// A path of the document does not have this method.
     #[error("the OpenAPI document has no {method} for {template}; it has {}", listed(.known))]
     Method {

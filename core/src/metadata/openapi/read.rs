@@ -21,13 +21,13 @@ pub fn document(bytes: &[u8], limit: usize) -> Result<Object, OpenApiError> {
             Err(yaml_error) => {
                 let like_json = bytes.trim_ascii_start().starts_with(b"{");
                 let reason = if like_json { json_error.to_string() } else { yaml_error.to_string() };
-                return Err(OpenApiError::Syntax { reason });
+                return Err(OpenApiError::Syntax(reason));
             }
         },
     };
     match value {
         Value::Object(root) => Ok(root),
-        other => Err(OpenApiError::NotAnObject { kind: other.kind() }),
+        other => Err(OpenApiError::NotAnObject(other.kind())),
     }
 }
 

@@ -16,11 +16,8 @@ pub struct Condition {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConditionError {
     /// The expression does not support a value, or raised an error itself.
-    #[error("jq failed: {reason}")]
-    Evaluation {
-        /// The cause, without values.
-        reason: String,
-    },
+    #[error("jq failed: {0}")]
+    Evaluation(String),
     /// The expression exceeded a limit.
     #[error("jq was stopped: {0}")]
     Stopped(StopReason),
@@ -39,12 +36,12 @@ impl Condition {
     pub fn holds(&self, value: &Value) -> Result<bool, ConditionError> {
         let held = jq::on_large_stack(|| self.program.holds(value)).map_err(ConditionError::Panicked)?;
         held.map_err(|failure| match failure {
-            Failure::Evaluation(reason) => ConditionError::Evaluation { reason },
+            Failure::Evaluation(reason) => ConditionError::Evaluation(reason),
             Failure::Stopped(reason) => ConditionError::Stopped(reason),
-            Failure::Result(reason) => ConditionError::Evaluation { reason: reason.to_owned() },
+            Failure::Result(reason) => ConditionError::Evaluation(reason.to_owned()),
             Failure::NoReader | Failure::ResourcePath(_) | Failure::Resource(..) => {
                 let reason = "resource() works in transforms only".to_owned();
-                ConditionError::Evaluation { reason }
+                ConditionError::Evaluation(reason)
             }
         })
     }
@@ -53,7 +50,7 @@ impl Condition {
 impl Categorized for ConditionError {
     fn category(&self) -> Category {
         match self {
-            Self::Evaluation { .. } | Self::Stopped(_) => Category::Validation,
+            Self::Evaluation(_) | Self::Stopped(_) => Category::Validation,
             Self::Panicked(_) => Category::Internal,
         }
     }

@@ -46,11 +46,8 @@ pub enum TransformError {
         reason: &'static str,
     },
     /// `resource(…)` where no server is read.
-    #[error("transform step {step}: resource() cannot be used here, because the server is not read")]
-    NoReader {
-        /// The step.
-        step: usize,
-    },
+    #[error("transform step {0}: resource() cannot be used here, because the server is not read")]
+    NoReader(usize),
     /// The argument of `resource(…)` is not a path. It is not shown, because it may contain values.
     #[error("transform step {step}: the argument of resource() must be {}", expected_path(.source.as_ref()))]
     ResourcePath {
@@ -90,7 +87,7 @@ impl TransformError {
             | Self::Evaluation { step, .. }
             | Self::Stopped { step, .. }
             | Self::Result { step, .. }
-            | Self::NoReader { step }
+            | Self::NoReader(step)
             | Self::ResourcePath { step, .. }
             | Self::Resource { step, .. } => Some(step),
             Self::BytesInput | Self::Panicked(_) => None,
@@ -102,7 +99,7 @@ impl TransformError {
             Failure::Evaluation(reason) => Self::Evaluation { step, reason },
             Failure::Stopped(reason) => Self::Stopped { step, reason },
             Failure::Result(reason) => Self::Result { step, reason },
-            Failure::NoReader => Self::NoReader { step },
+            Failure::NoReader => Self::NoReader(step),
             Failure::ResourcePath(source) => Self::ResourcePath { step, source },
             Failure::Resource(path, failure) => Self::Resource { step, path, failure },
         }
@@ -117,7 +114,7 @@ impl Categorized for TransformError {
             | Self::Evaluation { .. }
             | Self::Stopped { .. }
             | Self::Result { .. }
-            | Self::NoReader { .. }
+            | Self::NoReader(_)
             | Self::ResourcePath { .. } => Category::Validation,
             Self::Resource { failure, .. } => failure.category(),
             Self::Panicked(_) => Category::Internal,

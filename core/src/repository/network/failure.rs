@@ -21,7 +21,7 @@ impl Way {
             return RepositoryError::Destination { url, source: denied.clone() };
         }
         if self.proxy.is_some() && is_proxy_refusal(error) {
-            return RepositoryError::ProxyCredentials { url };
+            return RepositoryError::ProxyCredentials(url);
         }
         match refusal(error) {
             Some(Refusal::Theirs(why)) => {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{Method, StatusCode};
 use reqwest::{Body, Response};
 use tempfile::SpooledTempFile;
@@ -16,6 +16,7 @@ use super::failure::Way;
 use super::negotiation::{NONE_KNOWN, Negotiation, Step};
 use super::{Session, stopped, take};
 use crate::error::with_causes;
+use crate::transport::exchange::location;
 use crate::transport::{client_builder, destinations};
 
 /// Servers recognise Git clients by the prefix `git/`.
@@ -205,7 +206,7 @@ impl Exchange {
         match answer.status() {
             status if status.is_success() || status.is_redirection() => Ok(answer),
             StatusCode::PROXY_AUTHENTICATION_REQUIRED if remote.proxy.serving(url).is_some() => {
-                Err(RepositoryError::ProxyCredentials { url: url_shown })
+                Err(RepositoryError::ProxyCredentials(url_shown))
             }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(match &remote.auth {
                 RemoteAuth::None if answer.status() == StatusCode::UNAUTHORIZED => {
@@ -215,11 +216,9 @@ impl Exchange {
                     url: url_shown,
                     configured: "an SSH key is configured, which it does not accept",
                 },
-                _ => RepositoryError::CredentialsRejected { url: url_shown },
+                _ => RepositoryError::CredentialsRejected(url_shown),
             }),
-            StatusCode::NOT_FOUND | StatusCode::GONE => {
-                Err(RepositoryError::RemoteMissing { url: url_shown })
-            }
+            StatusCode::NOT_FOUND | StatusCode::GONE => Err(RepositoryError::RemoteMissing(url_shown)),
             status => Err(self.way(url).network(&format!("it answered with status {status}"))),
         }
     }
@@ -227,9 +226,8 @@ impl Exchange {
     /// Returns the target of a redirect. Credentials go to the host of the remote only, and a redirect never leads
     /// from https to http.
     fn redirected(&self, from: &Url, answer: &Response) -> Result<Url, RepositoryError> {
-        let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-        let target = location.and_then(|location| from.join(location).ok());
-        let target = target.filter(|target| matches!(target.scheme(), "http" | "https") && target.has_host());
+        let target = location(from, answer)
+            .filter(|target| matches!(target.scheme(), "http" | "https") && target.has_host());
         let target = target.ok_or_else(|| self.way(from).network("it redirects to an invalid URL"))?;
         if from.scheme() == "https" && target.scheme() == "http" {
             return Err(self.way(from).network("it redirects from https to http"));

@@ -109,7 +109,7 @@ fn login(remote: &Remote) -> Result<Login, RepositoryError> {
         _ if *insecure_ignore_host_key => None,
         Some(text) => Some(KnownHosts::parse(text)),
         None => {
-            return Err(distrusted(remote, HostKeyError::Unconfigured { host: host_and_port(&host, port) }));
+            return Err(distrusted(remote, HostKeyError::Unconfigured(host_and_port(&host, port))));
         }
     };
     let key = decode_secret_key(private_key.expose(), passphrase.as_ref().map(Secret::expose));
@@ -168,7 +168,7 @@ async fn connect(remote: &Remote, login: Login) -> Result<Handle<Verifier>, Repo
     let key = PrivateKeyWithHashAlg::new(Arc::new(key), hash);
     let accepted = connection.authenticate_publickey(remote.user(), key).await.map_err(failed)?.success();
     if !accepted {
-        return Err(RepositoryError::CredentialsRejected { url: remote.url.to_string() });
+        return Err(RepositoryError::CredentialsRejected(remote.url.to_string()));
     }
     Ok(connection)
 }
@@ -218,7 +218,7 @@ impl Handler for Verifier {
             // Never requested.
             PublicKeyOrCertificate::Certificate(_) => None,
         };
-        let unreadable = || HostKeyError::Unreadable { host: host_and_port(&self.host, self.port) };
+        let unreadable = || HostKeyError::Unreadable(host_and_port(&self.host, self.port));
         let checked = key.ok_or_else(unreadable).and_then(|key| hosts.check(&self.host, self.port, &key));
         checked.map(|()| true).map_err(SshError::HostKey)
     }
@@ -256,7 +256,7 @@ fn ended(remote: &Remote, status: u32, output: &str) -> RepositoryError {
     let output = output.trim();
     let says = |texts: &[&str]| texts.iter().any(|text| output.to_lowercase().contains(text));
     if says(&["not appear to be a git repository", "repository not found", "does not exist"]) {
-        return RepositoryError::RemoteMissing { url: remote.url.to_string() };
+        return RepositoryError::RemoteMissing(remote.url.to_string());
     }
     network(remote, format!("Git on the server ended with status {status}: {output}"))
 }

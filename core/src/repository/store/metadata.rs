@@ -48,7 +48,7 @@ impl Store {
                 return Ok(DocumentFile { file, format, content });
             }
         }
-        Err(RepositoryError::MetadataMissing { stem })
+        Err(RepositoryError::MetadataMissing(stem))
     }
 
     /// Reads a defaults file beside the document of a selector; `None` if it is absent.
@@ -105,7 +105,7 @@ impl Store {
 /// Returns the name, relative to the root, of a defaults file beside the document of a selector.
 fn defaults_beside(selector: &Selector, name: &str) -> Result<String, RepositoryError> {
     if !is_defaults(name) {
-        return Err(RepositoryError::DefaultsName { name: name.to_owned() });
+        return Err(RepositoryError::DefaultsName(name.to_owned()));
     }
     let stem = selector.document_stem();
     let (directory, _) = stem.rsplit_once('/').unwrap_or_default();

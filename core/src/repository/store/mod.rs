@@ -63,7 +63,7 @@ impl Store {
 
     /// Returns the stored payload of a resource. Fails with [`RepositoryError::ResourceMissing`] if there is none.
     pub fn get(&self, path: &LogicalPath) -> Result<(ResourceFile, Value), RepositoryError> {
-        let missing = || RepositoryError::ResourceMissing { path: path.clone() };
+        let missing = || RepositoryError::ResourceMissing(path.clone());
         let file = self.resource_file(path)?.ok_or_else(missing)?;
         match read_payload(&self.tree, &file) {
             Ok(value) => Ok((file, value)),

@@ -116,7 +116,7 @@ impl Save<'_> {
         let descriptor = self.choose(value, existing.map(|old| &old.descriptor));
         let given = &descriptor.extension;
         if given.len() < 2 || !given.starts_with('.') || given.contains(['/', '\\', '\0']) {
-            return Err(RepositoryError::Extension { extension: given.to_string() });
+            return Err(RepositoryError::Extension(given.to_string()));
         }
         let read_as = Descriptor::from_extension(extension(given)).payload_type;
         let descriptor = if read_as == descriptor.payload_type {

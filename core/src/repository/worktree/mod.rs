@@ -52,7 +52,7 @@ impl Worktree {
         let worktree = Self { directory, remote };
         if !worktree.exists()? {
             if !auto_init {
-                return Err(RepositoryError::NotInitialised { directory: worktree.shown() });
+                return Err(RepositoryError::NotInitialised(worktree.shown()));
             }
             worktree.create()?;
         }
@@ -90,7 +90,7 @@ impl Worktree {
     fn exists(&self) -> Result<bool, RepositoryError> {
         match fs::metadata(&self.directory) {
             Ok(found) if !found.is_dir() => {
-                return Err(RepositoryError::RootNotDirectory { directory: self.shown() });
+                return Err(RepositoryError::RootNotDirectory(self.shown()));
             }
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(RepositoryError::io("read", &self.directory)(error));
@@ -102,7 +102,7 @@ impl Worktree {
 
     fn create(&self) -> Result<(), RepositoryError> {
         if !git2::Branch::name_is_valid(self.branch()).unwrap_or(false) {
-            return Err(RepositoryError::InvalidBranch { branch: self.branch().to_owned() });
+            return Err(RepositoryError::InvalidBranch(self.branch().to_owned()));
         }
         let mut options = RepositoryInitOptions::new();
         // Templates of the user could add hooks and excludes that differ between machines.
@@ -127,7 +127,7 @@ impl Worktree {
             self.git("open")(error)
         })?;
         if repository.is_bare() {
-            return Err(RepositoryError::Bare { directory: self.shown() });
+            return Err(RepositoryError::Bare(self.shown()));
         }
         Ok(repository)
     }

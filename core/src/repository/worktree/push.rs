@@ -27,9 +27,9 @@ impl Worktree {
     pub fn push(&self, force: bool, deadline: Instant) -> Result<Pushed, RepositoryError> {
         let repository = self.repository()?;
         let directory = self.shown();
-        let Some(remote) = &self.remote else { return Err(RepositoryError::NoRemote { directory }) };
+        let Some(remote) = &self.remote else { return Err(RepositoryError::NoRemote(directory)) };
         let Some(branch) = self.head_branch(&repository)? else {
-            return Err(RepositoryError::DetachedHead { directory });
+            return Err(RepositoryError::DetachedHead(directory));
         };
         let Some(tip) = self.tip(&repository, &branch)? else {
             let branch = branch.trim_start_matches("refs/heads/").to_owned();

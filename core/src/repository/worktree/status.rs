@@ -30,8 +30,9 @@ impl WorktreeStatus {
 }
 
 /// The relation of a branch to the same branch of the remote. A missing branch counts as one without commits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SyncState {
     /// Both are at the same commit.
     UpToDate,
@@ -47,14 +48,8 @@ pub enum SyncState {
 
 impl SyncState {
     /// Returns the name of the state, as status output spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UpToDate => "up_to_date",
-            Self::Ahead => "ahead",
-            Self::Behind => "behind",
-            Self::Diverged => "diverged",
-            Self::NoRemote => "no_remote",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     fn of(ahead: usize, behind: usize) -> Self {
@@ -161,11 +156,6 @@ impl Worktree {
         let repository = self.repository()?;
         self.record_origin(&repository)?;
         self.compare(&repository)
-    }
-
-    /// Whether everything is committed or ignored. The remote is not contacted.
-    pub fn is_clean(&self) -> Result<bool, RepositoryError> {
-        Ok(self.uncommitted(&self.repository()?)?.is_empty())
     }
 
     /// Fails if there are uncommitted changes, unless there is no commit yet. Call it before a change that is

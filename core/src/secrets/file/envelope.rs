@@ -97,7 +97,7 @@ impl Envelope {
             .map_err(|_| bad_field(file, "nonce", "is not 12 bytes"))?;
         let ciphertext = STANDARD.decode(&self.ciphertext).map_err(|_| not_base64(file, "ciphertext"))?;
         let mut content = Zeroizing::new(ciphertext);
-        let refused = |_| FileStoreError::Decrypt { file: file.to_owned() };
+        let refused = |_| FileStoreError::Decrypt(file.to_owned());
         let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key.as_slice()).map_err(refused)?);
         let plain = cipher.open_in_place(nonce, Aad::empty(), content.as_mut_slice()).map_err(refused)?;
         let plain: Plaintext =
@@ -114,7 +114,7 @@ impl Envelope {
     ) -> Result<Self, FileStoreError> {
         let mut content = plaintext(file, secrets)?;
         let nonce = random::<NONCE_LEN>(file)?;
-        let refused = |_| FileStoreError::Encrypt { file: file.to_owned() };
+        let refused = |_| FileStoreError::Encrypt(file.to_owned());
         let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key.as_slice()).map_err(refused)?);
         cipher
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut *content)
@@ -170,7 +170,7 @@ fn plaintext(file: &Path, secrets: &Secrets) -> Result<Zeroizing<Vec<u8>>, FileS
 
 fn random<const N: usize>(file: &Path) -> Result<[u8; N], FileStoreError> {
     let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| FileStoreError::Encrypt { file: file.to_owned() })?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| FileStoreError::Encrypt(file.to_owned()))?;
     Ok(bytes)
 }
 

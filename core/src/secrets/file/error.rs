@@ -65,11 +65,8 @@ pub enum FileStoreError {
         source: io::Error,
     },
     /// Another process holds the lock.
-    #[error("secret file {} is locked by another process; try again when it is done", file.display())]
-    Locked {
-        /// The file.
-        file: PathBuf,
-    },
+    #[error("secret file {} is locked by another process; try again when it is done", .0.display())]
+    Locked(PathBuf),
     /// The file, or its decrypted content, is not JSON of the expected form.
     #[error("secret file {}: {part} is not valid, line {line}, column {column}", file.display())]
     Malformed {
@@ -101,17 +98,11 @@ pub enum FileStoreError {
         reason: String,
     },
     /// The key is wrong, or the file was changed.
-    #[error("cannot decrypt secret file {}: the key or passphrase is wrong, or the file is damaged", file.display())]
-    Decrypt {
-        /// The file.
-        file: PathBuf,
-    },
+    #[error("cannot decrypt secret file {}: the key or passphrase is wrong, or the file is damaged", .0.display())]
+    Decrypt(PathBuf),
     /// The system provides no random bytes, or the cipher failed.
-    #[error("cannot encrypt secret file {}", file.display())]
-    Encrypt {
-        /// The file.
-        file: PathBuf,
-    },
+    #[error("cannot encrypt secret file {}", .0.display())]
+    Encrypt(PathBuf),
     /// The thread that worked on the file ended early.
     #[error("work on secret file {} was interrupted: {reason}", file.display())]
     Task {
@@ -132,12 +123,12 @@ impl Categorized for FileStoreError {
             | Self::Kdf { .. }
             | Self::Version { .. }
             | Self::Field { .. } => Category::Validation,
-            Self::Decrypt { .. } => Category::Auth,
-            Self::Locked { .. } => Category::Conflict,
+            Self::Decrypt(_) => Category::Auth,
+            Self::Locked(_) => Category::Conflict,
             Self::Derive { .. }
             | Self::Io { .. }
             | Self::Malformed { .. }
-            | Self::Encrypt { .. }
+            | Self::Encrypt(_)
             | Self::Task { .. } => Category::Internal,
         }
     }

@@ -3,25 +3,29 @@
 mod envelope;
 mod error;
 mod key;
-mod lock;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 pub use error::FileStoreError;
 pub use key::{Kdf, KeyMaterial};
 
 use envelope::{Derivation, Envelope, Secrets};
 pub(super) use key::{Key, Material};
-use lock::Lock;
 use snapshot::{Content, Snapshot};
 
 use super::{Secret, SecretKey};
 use crate::atomic::write_secret_file;
+use crate::lock;
+
+/// The longest wait for the lock.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The path and the encryption of a secret file.
 #[derive(Clone, Debug)]
@@ -173,7 +177,7 @@ impl Inner {
         if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             create_directories(parent)?;
         }
-        let _lock = Lock::of(file)?;
+        let _lock = locked(file)?;
         let before = self.load()?;
         let exists = before.is_some();
         let mut secrets = before.as_deref().cloned().unwrap_or_default();
@@ -228,4 +232,19 @@ fn create_directories(directory: &Path) -> Result<(), FileStoreError> {
         file: directory.to_owned(),
         source,
     })
+}
+
+/// Locks the secret file until the result is dropped. The lock is a file beside it.
+fn locked(file: &Path) -> Result<File, FileStoreError> {
+    let place = file.with_added_extension("lock");
+    let failed = |action| {
+        let file = place.clone();
+        move |source| FileStoreError::Io { action, file, source }
+    };
+    let held = lock::open(&place).map_err(failed("open"))?;
+    match lock::lock(&held, PATIENCE) {
+        Ok(()) => Ok(held),
+        Err(TryLockError::Error(source)) => Err(failed("lock")(source)),
+        Err(TryLockError::WouldBlock) => Err(FileStoreError::Locked(file.to_owned())),
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode};
 use rustify::Endpoint;
 use url::Url;
@@ -17,6 +17,7 @@ use crate::control::one_line;
 use crate::error::with_causes;
 use crate::proxy::ProxyUrl;
 use crate::secrets::{Redactor, Secret, excerpt};
+use crate::transport::exchange::location;
 use crate::transport::retry::{self, Failure};
 use crate::transport::{Connector, Refusal, causes, destinations, is_proxy_refusal, refusal};
 
@@ -285,9 +286,7 @@ pub(super) fn redirect_target(from: &Url, answer: &reqwest::Response) -> Result<
     if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
         return Err(refuse("is not followed; configure its target as the address"));
     }
-    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let to = location
-        .and_then(|location| from.join(location).ok())
+    let to = location(from, answer)
         .filter(|to| matches!(to.scheme(), "http" | "https"))
         .ok_or_else(|| refuse("has no usable Location header"))?;
     if from.scheme() == "https" && to.scheme() != "https" {

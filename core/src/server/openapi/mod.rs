@@ -42,11 +42,8 @@ enum Place {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenApiLoadError {
     /// The setting names neither a file nor an https URL.
-    #[error("http.openapi: {reason}")]
-    Source {
-        /// The fault.
-        reason: String,
-    },
+    #[error("http.openapi: {0}")]
+    Source(String),
     /// The file cannot be read.
     #[error("cannot read the OpenAPI document {file}: {source}")]
     File {
@@ -91,11 +88,8 @@ pub enum OpenApiLoadError {
         shortage: Shortage,
     },
     /// The thread that reads the document failed.
-    #[error("reading the OpenAPI document {place} was interrupted")]
-    Interrupted {
-        /// The file or URL.
-        place: String,
-    },
+    #[error("reading the OpenAPI document {0} was interrupted")]
+    Interrupted(String),
 }
 
 impl Categorized for OpenApiLoadError {
@@ -103,7 +97,7 @@ impl Categorized for OpenApiLoadError {
     /// temporary.
     fn category(&self) -> Category {
         match self {
-            Self::Source { .. } | Self::TooLarge { .. } => Category::Validation,
+            Self::Source(_) | Self::TooLarge { .. } => Category::Validation,
             Self::File { .. } => Category::NotFound,
             Self::Fetch { source, .. } => match source.status() {
                 Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Category::Auth,
@@ -113,7 +107,7 @@ impl Categorized for OpenApiLoadError {
             },
             Self::Document { source, .. } => source.category(),
             Self::Memory { .. } => Category::Transport,
-            Self::Interrupted { .. } => Category::Internal,
+            Self::Interrupted(_) => Category::Internal,
         }
     }
 }
@@ -122,7 +116,7 @@ impl OpenApiSource {
     /// Returns the file or https URL that `http.openapi` names. URLs that are not https are rejected, even on
     /// loopback: an attacker on the path could change the requests by changing the document.
     pub fn parse(text: &str) -> Result<Self, OpenApiLoadError> {
-        let refuse = |reason: String| Err(OpenApiLoadError::Source { reason });
+        let refuse = |reason: String| Err(OpenApiLoadError::Source(reason));
         let text = text.trim();
         if text.is_empty() {
             return refuse("is blank; name a file or an https URL, or remove it".to_owned());
@@ -139,7 +133,7 @@ impl OpenApiSource {
     /// Returns an http or https URL. With http, an attacker on the path can change the document and so the requests.
     /// The administrator who configures the server accepts this.
     pub fn url(text: &str) -> Result<Self, OpenApiLoadError> {
-        let refuse = |reason: String| Err(OpenApiLoadError::Source { reason });
+        let refuse = |reason: String| Err(OpenApiLoadError::Source(reason));
         let url = match Url::parse(text.trim()) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => url,
             Ok(url) => return refuse(format!("scheme \"{}\" is not http or https", url.scheme())),
@@ -298,7 +292,7 @@ impl OpenApiLoader {
         let loading =
             tokio::spawn(async move { load(&client, &source, known, directory).await }.in_current_span());
         let flight =
-            async move { loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted { place })) };
+            async move { loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted(place))) };
         let flight = flight.boxed().shared();
         *current = Some(flight.clone());
         flight
@@ -326,7 +320,7 @@ async fn parsed(place: &str, bytes: Bytes) -> Result<Arc<OpenApi>, OpenApiLoadEr
     shared::document(bytes).await.map_err(|error| match error {
         Unshared::Document(source) => OpenApiLoadError::Document { place, source },
         Unshared::Memory(shortage) => OpenApiLoadError::Memory { place, shortage },
-        Unshared::Interrupted => OpenApiLoadError::Interrupted { place },
+        Unshared::Interrupted => OpenApiLoadError::Interrupted(place),
     })
 }
 
@@ -359,7 +353,7 @@ async fn load(
         }
         fetched
     });
-    stored.await.map_err(|_| OpenApiLoadError::Interrupted { place })
+    stored.await.map_err(|_| OpenApiLoadError::Interrupted(place))
 }
 
 async fn read(file: &Path) -> Result<bytes::Bytes, OpenApiLoadError> {

@@ -153,7 +153,7 @@ impl Writer {
         let desired = if let Some(given) = self.given.get(path) {
             given.clone()
         } else {
-            let missing = || RepositoryError::ResourceMissing { path: path.clone() };
+            let missing = || RepositoryError::ResourceMissing(path.clone());
             reserved_at(&self.session, path).await?.ok_or_else(missing)?
         };
         let resolved = self.session.resolved(desired).await?;

@@ -41,7 +41,7 @@ pub struct Report {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default, strum::IntoStaticStr)]
 pub enum Outcome {
     /// Everything selected is in its desired state.
     #[default]
@@ -117,11 +117,7 @@ impl Report {
 
 impl Outcome {
     /// Returns the spelling of status fields.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "Succeeded",
-            Self::PartiallyFailed => "PartiallyFailed",
-            Self::Failed => "Failed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

@@ -18,7 +18,7 @@ pub fn lookup(tree: &dyn Tree, metadata: &Metadata, path: &LogicalPath) -> Resul
     if let Some(file) = repository::resource_file(tree, path)? {
         return Resource::declared(tree, metadata, file);
     }
-    let missing = || SyncError::from(RepositoryError::ResourceMissing { path: path.clone() });
+    let missing = || SyncError::from(RepositoryError::ResourceMissing(path.clone()));
     if !metadata.rules(path)?.identity().any_explicit() {
         return Err(missing());
     }

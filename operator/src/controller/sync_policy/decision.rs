@@ -65,7 +65,8 @@ pub enum Decision {
 }
 
 /// The cause of a run, shown as `status.lastTrigger`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum Trigger {
     InitialSync,
     SpecChanged,
@@ -80,21 +81,6 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InitialSync => "InitialSync",
-            Self::SpecChanged => "SpecChanged",
-            Self::DependencyChanged => "DependencyChanged",
-            Self::SecretChanged => "SecretChanged",
-            Self::ManualRequest => "ManualRequest",
-            Self::CronDue => "CronDue",
-            Self::DriftDue => "DriftDue",
-            Self::Retry => "Retry",
-            Self::LowDiffConfidence => "LowDiffConfidence",
-            Self::RevisionChanged => "RevisionChanged",
-        }
-    }
-
     /// Returns whether writes of this run correct changes by other clients of the server.
     pub const fn is_drift_check(self) -> bool {
         matches!(self, Self::CronDue | Self::DriftDue | Self::ManualRequest)

@@ -94,7 +94,7 @@ impl Inputs {
 /// while Git is not available.
 fn serves_last_fetch(repository: &ResourceRepository) -> bool {
     let failed_fetch = conditions::find(repository.conditions(), "Ready")
-        .is_some_and(|ready| ready.reason == Reason::FetchFailed.as_str());
+        .is_some_and(|ready| ready.reason == Reason::FetchFailed.into_str());
     let fetched = repository.status.as_ref().and_then(|status| status.last_fetched_generation);
     failed_fetch && fetched.is_some() && fetched == repository.meta().generation
 }
@@ -134,7 +134,7 @@ pub fn secret_names(context: &Context, policy: &SyncPolicy) -> BTreeSet<String> 
 fn add_secrets<K: Kind>(context: &Context, object: Option<K>, names: &mut BTreeSet<String>) {
     // An object that cannot be expanded is not ready, so its policies wait for it.
     let Some(expanded) = object.and_then(|object| context.expanded(&object).ok()) else { return };
-    names.extend(expanded.secret_refs().into_iter().map(|(_, secret)| secret.name.clone()));
+    names.extend(expanded.secret_refs().into_iter().map(|(_, secret)| secret.name));
 }
 
 /// Returns the SHA-256 of the names, uids and versions of all Secrets that the policy depends on.

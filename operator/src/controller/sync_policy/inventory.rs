@@ -116,7 +116,7 @@ fn known(mirror: &Mirror, revision: Option<&Revision>) -> Result<Option<Revision
     let Some(revision) = revision else { return Ok(None) };
     match mirror.tree(revision) {
         Ok(_) => Ok(Some(revision.clone())),
-        Err(RepositoryError::RevisionMissing { .. }) => Ok(None),
+        Err(RepositoryError::RevisionMissing(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }

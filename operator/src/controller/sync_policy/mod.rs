@@ -118,7 +118,7 @@ impl Reconciler for SyncPolicies {
     fn concluded(&self, round: &Round<'_, SyncPolicy>, outcome: &Outcome, took: Duration) {
         let (metrics, key) = (&round.context.metrics, round.key());
         let success = !outcome.reason.is_failure();
-        metrics.policy_reconciled(key.subject(), success, outcome.reason.as_str(), took);
+        metrics.policy_reconciled(key.subject(), success, outcome.reason.into_str(), took);
         // From the status, which outlives the process.
         if let Some(Time(at)) = &round.status.last_successful_sync_time {
             metrics.policy_succeeded(key.subject(), *at);

@@ -219,7 +219,7 @@ impl Running<'_, '_> {
         status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
         status.last_attempted_repo_revision = Some(target.to_string());
         status.last_run_outcome = Some(RunOutcome::Failed);
-        status.last_trigger = Some(trigger.as_str().to_owned());
+        status.last_trigger = Some(trigger.into_str().to_owned());
         status.last_sync_mode = Some(kind);
         // The planned time of the last run is not valid for this one.
         status.next_sync_time = None;
@@ -232,7 +232,7 @@ impl Running<'_, '_> {
         let target = &self.target;
         let status = &self.round.status;
         let drifted = verdict::drift_seen(status);
-        let message = format!("syncing revision {target} ({})", trigger.as_str());
+        let message = format!("syncing revision {target} ({})", trigger.into_str());
         let mut working = Outcome::new(Reason::Reconciling, message);
         working.conditions = drifted;
         let published = self.round.publish(&working, 0).await;
@@ -256,7 +256,7 @@ impl Running<'_, '_> {
         let options = options(&self.round.object, trigger)?;
         let options = Options { recurrences: earlier(&self.round.object, &self.plan), ..options };
         tracing::info!(
-            revision = %self.target, mode = ?kind, trigger = trigger.as_str(),
+            revision = %self.target, mode = ?kind, trigger = trigger.into_str(),
             targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
         );
         let (report, cancelled) = self.watched(sync::run(session, selection, &options, &self.stop)).await;
@@ -426,7 +426,7 @@ fn unwanted(context: &Context, key: &Key, generation: i64) -> Option<&'static st
 /// repository is about to show a newer revision.
 fn unavailable(error: &RepositoryError) -> Failure {
     let reason = match error {
-        RepositoryError::RevisionMissing { .. } => Reason::Reconciling,
+        RepositoryError::RevisionMissing(_) => Reason::Reconciling,
         _ => Reason::RepositoryUnavailable,
     };
     Failure::new(reason, error.to_string())

@@ -174,7 +174,7 @@ fn standing(status: &SyncPolicyStatus) -> Outcome {
     let failures = status.consecutive_failures.unsigned_abs();
     // The condition has the original message, unless another round replaced it.
     let remembered = conditions::find(&status.conditions, "Ready").and_then(|ready| {
-        let reason = RUN_REASONS.into_iter().find(|reason| reason.as_str() == ready.reason)?;
+        let reason = RUN_REASONS.into_iter().find(|reason| reason.into_str() == ready.reason)?;
         Some(Outcome::new(reason, ready.message.clone()))
     });
     remembered.unwrap_or_else(|| derived(status)).with_failures(failures)

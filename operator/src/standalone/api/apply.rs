@@ -8,19 +8,11 @@ use super::schema::{ListType, MapType, Structural};
 use super::status_error::StatusError;
 
 /// The operation of a field manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub(crate) enum Operation {
     Apply,
     Update,
-}
-
-impl Operation {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Apply => "Apply",
-            Self::Update => "Update",
-        }
-    }
 }
 
 /// A field manager: the identity of an entry of `managedFields`.
@@ -60,7 +52,7 @@ impl Managed {
     fn encode(&self) -> Value {
         let mut entry = json!({
             "manager": self.name,
-            "operation": self.operation.name(),
+            "operation": self.operation.into_str(),
             "apiVersion": self.api_version,
             "time": self.time,
             "fieldsType": "FieldsV1",

@@ -71,17 +71,11 @@ const LOG_CAPACITY: usize = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// A definition does not serve exactly one version.
-    #[error("CRD {crd} must serve exactly one version; the in-process API supports only one")]
-    Versions {
-        /// The name of the definition.
-        crd: String,
-    },
+    #[error("CRD {0} must serve exactly one version; the in-process API supports only one")]
+    Versions(String),
     /// A definition has no structural schema.
-    #[error("CRD {crd} has no openAPIV3Schema in its served version")]
-    NoSchema {
-        /// The name of the definition.
-        crd: String,
-    },
+    #[error("CRD {0} has no openAPIV3Schema in its served version")]
+    NoSchema(String),
     /// A schema cannot be compiled.
     #[error("schema of CRD {crd} cannot be compiled: {message}")]
     Schema {
@@ -104,20 +98,17 @@ pub enum ApiError {
     #[error(transparent)]
     State(#[from] StateError),
     /// Restored objects cannot be stored consistently.
-    #[error("restored objects cannot be stored: {message}")]
-    Restore {
-        /// The cause.
-        message: String,
-    },
+    #[error("restored objects cannot be stored: {0}")]
+    Restore(String),
 }
 
 impl Categorized for ApiError {
     fn category(&self) -> Category {
         match self {
-            Self::Versions { .. } | Self::NoSchema { .. } | Self::Schema { .. } | Self::Rule { .. } => {
+            Self::Versions(_) | Self::NoSchema(_) | Self::Schema { .. } | Self::Rule { .. } => {
                 Category::Validation
             }
-            Self::State(_) | Self::Restore { .. } => Category::Internal,
+            Self::State(_) | Self::Restore(_) => Category::Internal,
         }
     }
 }
@@ -173,7 +164,7 @@ impl Api {
         // Fill the store, and run the garbage collection that the earlier process did not finish.
         let store = Store::new(registry.tables(), log_capacity, state);
         let engine = Engine { registry, store };
-        engine.settle(restored).map_err(|error| ApiError::Restore { message: error.message })?;
+        engine.settle(restored).map_err(|error| ApiError::Restore(error.message))?;
         Ok(Self { engine: Arc::new(engine) })
     }
 

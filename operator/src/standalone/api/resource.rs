@@ -171,10 +171,10 @@ impl ResourceType {
         let mut served = crd.spec.versions.into_iter().filter(|version| version.served);
         let (version, others) = (served.next(), served.count());
         let Some(version) = version.filter(|_| others == 0) else {
-            return Err(ApiError::Versions { crd: name });
+            return Err(ApiError::Versions(name));
         };
         let Some(schema) = version.schema.and_then(|schema| schema.open_api_v3_schema) else {
-            return Err(ApiError::NoSchema { crd: name });
+            return Err(ApiError::NoSchema(name));
         };
         let names = crd.spec.names;
         Ok(Self {

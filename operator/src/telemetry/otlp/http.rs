@@ -33,8 +33,7 @@ impl Http {
         let builder = unrestricted_client_builder(&endpoint.tls, &endpoint.proxy)
             .timeout(endpoint.timeout)
             .redirect(reqwest::redirect::Policy::none());
-        let client =
-            builder.build().map_err(|error| TransportError::Client { reason: with_causes(&error) })?;
+        let client = builder.build().map_err(|error| TransportError::Client(with_causes(&error)))?;
         Ok(Self { client, runtime: runtime.clone(), signal, logged: Mutex::default() })
     }
 

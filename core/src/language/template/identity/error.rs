@@ -52,11 +52,8 @@ pub enum IdentityError {
         length: usize,
     },
     /// The rendered name is blank.
-    #[error("identity template \"{template}\" renders a blank name")]
-    Blank {
-        /// The template as written.
-        template: String,
-    },
+    #[error("identity template \"{0}\" renders a blank name")]
+    Blank(String),
     /// The rendered name is not a path segment.
     #[error("identity template \"{template}\" renders an invalid name: {source}")]
     NotASegment {
@@ -75,7 +72,7 @@ impl IdentityError {
             | Self::Missing { template, .. }
             | Self::NotScalar { template, .. }
             | Self::OutOfRange { template, .. }
-            | Self::Blank { template }
+            | Self::Blank(template)
             | Self::NotASegment { template, .. } => template,
         }
     }

@@ -25,7 +25,8 @@ pub(super) enum Expression {
     Call(Function, Vec<Argument>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(super) enum Function {
     Uppercase,
     Lowercase,
@@ -53,16 +54,6 @@ impl Function {
             _ => return None,
         })
     }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Uppercase => "uppercase",
-            Self::Lowercase => "lowercase",
-            Self::Trim => "trim",
-            Self::Substring => "substring",
-            Self::Default => "default",
-        }
-    }
 }
 
 impl IdentityTemplate {
@@ -88,11 +79,6 @@ impl IdentityTemplate {
             [Part::Expression(Expression::Value(Argument::Pointer(pointer)))] => Some(pointer),
             _ => None,
         }
-    }
-
-    /// Returns whether the name does not depend on the payload. The usual cause is a missing slash.
-    pub fn is_constant(&self) -> bool {
-        self.pointers().next().is_none()
     }
 
     /// Returns all pointers, in the order of the text.
@@ -133,7 +119,7 @@ impl IdentityTemplate {
             }
         }
         match name.trim() {
-            "" => Err(IdentityError::Blank { template: self.source.clone() }),
+            "" => Err(IdentityError::Blank(self.source.clone())),
             name => Ok(name.to_owned()),
         }
     }
@@ -238,7 +224,7 @@ impl fmt::Display for Expression {
         match self {
             Self::Value(argument) => argument.fmt(f),
             Self::Call(function, arguments) => {
-                f.write_str(function.name())?;
+                f.write_str(function.into_str())?;
                 arguments.iter().try_for_each(|argument| write!(f, " {argument}"))
             }
         }

@@ -54,7 +54,7 @@ fn only_descendants_may_be_empty(#[case] template: &str) {
     let mut other = Resource::new("{descendantCollectionPath: ''}");
     assert!(matches!(other.render(Kind::Path, template), Err(TemplateError::Unsafe { .. })));
     other.payload = None;
-    assert!(matches!(other.render(Kind::Path, template), Err(TemplateError::Missing { .. })));
+    assert!(matches!(other.render(Kind::Path, template), Err(TemplateError::Missing(_))));
 }
 
 #[rstest]

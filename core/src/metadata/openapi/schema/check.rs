@@ -207,20 +207,6 @@ impl Check<'_> {
 }
 
 impl Type {
-    /// Returns the type with this name in schemas.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "null" => Self::Null,
-            "boolean" => Self::Boolean,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "string" => Self::String,
-            "array" => Self::Array,
-            "object" => Self::Object,
-            _ => return None,
-        })
-    }
-
     const fn name(self) -> &'static str {
         match self {
             Self::Null => "null",

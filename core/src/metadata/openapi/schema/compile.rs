@@ -135,5 +135,5 @@ fn types(keyword: Option<&Value>) -> Vec<Type> {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    names.into_iter().map(Type::named).collect::<Option<_>>().unwrap_or_default()
+    names.into_iter().map(str::parse).collect::<Result<_, _>>().unwrap_or_default()
 }

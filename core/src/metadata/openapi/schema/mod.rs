@@ -56,7 +56,8 @@ enum Additional {
     Schema(usize),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 enum Type {
     Null,
     Boolean,

@@ -15,7 +15,7 @@ impl Value {
             Json::Number(number) => match (number.as_i64(), number.is_u64(), number.as_f64()) {
                 (Some(integer), _, _) => Self::Int(integer),
                 (None, false, Some(float)) => Self::Float(float),
-                _ => return Err(PayloadError::WideInteger { at: Pointer::default() }),
+                _ => return Err(PayloadError::WideInteger(Pointer::default())),
             },
             Json::Array(items) => {
                 let convert = |(index, item): (usize, &Json)| {

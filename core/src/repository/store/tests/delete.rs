@@ -103,7 +103,7 @@ fn after_an_error_nothing_is_deleted(#[case] expected: Category) {
     let before = names();
     let last = |path: &LogicalPath, _: &Value| match expected {
         Category::Auth if path.name() == "rio" => {
-            Err(RepositoryError::CredentialsRejected { url: "of metadata".to_owned() })
+            Err(RepositoryError::CredentialsRejected("of metadata".to_owned()))
         }
         Category::Validation if path.name() == "rio" => Ok(vec!["outside/x".to_owned()]),
         _ => Ok(vec!["scripts/open.sh".to_owned()]),

@@ -98,7 +98,7 @@ fn other_files_are_not_defaults(#[case] name: &str) {
         store.delete_metadata(&a, &[name.to_owned()]).unwrap_err(),
     ];
     for error in failures {
-        assert_eq!(error, RepositoryError::DefaultsName { name: name.to_owned() });
+        assert_eq!(error, RepositoryError::DefaultsName(name.to_owned()));
         assert_eq!(error.category(), Category::Validation);
     }
     assert_eq!(files(&store), before);
@@ -115,7 +115,7 @@ fn a_link_that_leads_outside_is_rejected() {
         store.write_metadata(&a, b"x", &DefaultsEdit::default()).unwrap_err(),
         store.delete_metadata(&a, &[]).unwrap_err(),
     ] {
-        assert_eq!(error, RepositoryError::SymlinkEscape { file: "a/metadata.yaml".to_owned() });
+        assert_eq!(error, RepositoryError::SymlinkEscape("a/metadata.yaml".to_owned()));
     }
     assert_eq!(fs::read(outside.path().join("metadata.yaml")).unwrap(), b"secret");
 }

@@ -1,5 +1,7 @@
 //! Parses `Link` header fields (RFC 8288) for the next page of a list.
 
+use super::field_text::{FieldText, is_space};
+
 /// The next page according to the `Link` headers of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextLink {
@@ -21,7 +23,7 @@ struct Link {
 }
 
 /// Returns the first link with the relation `next` in the values of all `Link` fields.
-pub(super) fn next_link<'v>(values: impl IntoIterator<Item = &'v str>) -> NextLink {
+pub(crate) fn next_link<'v>(values: impl IntoIterator<Item = &'v str>) -> NextLink {
     let mut unreadable = false;
     for value in values {
         let (links, whole) = parse(value);
@@ -44,7 +46,7 @@ impl Link {
 
 /// Returns the links of one field value up to the first fault, and whether there was none (RFC 8288, appendix B.2).
 fn parse(value: &str) -> (Vec<Link>, bool) {
-    let mut rest = Rest(value);
+    let mut rest = FieldText(value);
     let mut links = Vec::new();
     loop {
         rest.skip(|c| is_space(c) || c == ',');
@@ -58,7 +60,7 @@ fn parse(value: &str) -> (Vec<Link>, bool) {
     }
 }
 
-fn link(rest: &mut Rest<'_>) -> Option<Link> {
+fn link(rest: &mut FieldText<'_>) -> Option<Link> {
     if !rest.take('<') {
         return None;
     }
@@ -75,61 +77,13 @@ fn link(rest: &mut Rest<'_>) -> Option<Link> {
         if !rest.take(';') {
             return None;
         }
-        rest.skip(is_space);
-        let name = rest.until(|c| is_space(c) || matches!(c, '=' | ';' | ','));
-        rest.skip(is_space);
-        let value = if rest.take('=') { rest.value()? } else { String::new() };
+        let (name, value) = rest.parameter()?;
         // The first parameter of a name applies (RFC 8288, section 3.3).
         if name.eq_ignore_ascii_case("rel") {
             link.relations.get_or_insert(value);
         } else if name.eq_ignore_ascii_case("anchor") {
             link.elsewhere = true;
         }
-    }
-}
-
-/// Whether `c` is white space in header fields (RFC 9110, section 5.6.3).
-const fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t')
-}
-
-/// The text that has not been parsed yet.
-struct Rest<'v>(&'v str);
-
-impl<'v> Rest<'v> {
-    fn until(&mut self, ends: impl Fn(char) -> bool) -> &'v str {
-        let (found, rest) = self.0.split_at(self.0.find(ends).unwrap_or(self.0.len()));
-        self.0 = rest;
-        found
-    }
-
-    fn skip(&mut self, skipped: impl Fn(char) -> bool) {
-        self.0 = self.0.trim_start_matches(skipped);
-    }
-
-    fn take(&mut self, wanted: char) -> bool {
-        let rest = self.0.strip_prefix(wanted);
-        self.0 = rest.unwrap_or(self.0);
-        rest.is_some()
-    }
-
-    /// Returns the value of a parameter, quoted or not; `None` if the quotes are not closed.
-    fn value(&mut self) -> Option<String> {
-        self.skip(is_space);
-        if !self.take('"') {
-            return Some(self.until(|c| is_space(c) || matches!(c, ';' | ',')).to_owned());
-        }
-        let mut value = String::new();
-        let mut characters = self.0.chars();
-        loop {
-            match characters.next()? {
-                '"' => break,
-                '\\' => value.push(characters.next()?),
-                c => value.push(c),
-            }
-        }
-        self.0 = characters.as_str();
-        Some(value)
     }
 }
 
