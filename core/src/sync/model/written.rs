@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -12,10 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Resource;
 use crate::digest::hex;
+use crate::lock;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::repository::{Mode, write_atomically};
+
+/// How long a process waits for others that save their records.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Remembers HMACs of the write-only attributes of resources in a file. The values cannot be computed from it.
 ///
@@ -87,19 +92,26 @@ impl WrittenValues {
         }
     }
 
-    /// Writes the records that changed to the file. Those that other processes wrote in the meantime stay. Blocks.
+    /// Writes the records that changed to the file. Those that other processes wrote stay. Blocks.
     pub(crate) fn save(&self) -> io::Result<()> {
         let mut records = self.records();
         if records.changed.is_empty() {
             return Ok(());
         }
-        if let Some(stored) = Records::read(&self.file).filter(|stored| stored.key == records.key) {
-            let others = stored.values.into_iter().filter(|(name, _)| !records.changed.contains(name));
-            let others: Vec<_> = others.collect();
-            records.values.extend(others);
-        }
         if let Some(directory) = self.file.parent() {
             fs::create_dir_all(directory)?;
+        }
+        let file = lock::open(&self.file.with_extension("lock"))?;
+        lock::lock(&file, PATIENCE)?;
+        if let Some(stored) = Records::read(&self.file).filter(|stored| stored.key == records.key) {
+            let mut own = std::mem::replace(&mut *records, stored);
+            for name in own.changed {
+                match own.values.remove(&name) {
+                    Some(digests) => records.values.insert(name.clone(), digests),
+                    None => records.values.remove(&name),
+                };
+                records.changed.insert(name);
+            }
         }
         write_atomically(&self.file, &serde_json::to_vec(&*records)?, Mode::Private)?;
         records.changed.clear();
