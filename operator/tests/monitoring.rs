@@ -241,8 +241,8 @@ fn unknown_names_and_labels_are_found() {
 #[test]
 fn each_reason_is_explained() {
     let source = include_str!("../src/controller/outcome.rs");
-    let names = source.split_once("fn as_str").unwrap().1.split_once("fn standing").unwrap().0;
-    let reasons = words(r#"Self::\w+ => "(\w+)""#, names);
+    let variants = source.split_once("pub enum Reason {").unwrap().1.split_once('}').unwrap().0;
+    let reasons = words(r"(?m)^    (\w+),$", variants);
     assert!(reasons.len() > 15, "{reasons:?}");
     let (table, guide) =
         (include_str!("../../docs/operator.md"), include_str!("../../docs/troubleshooting.md"));
