@@ -25,8 +25,8 @@ const FOREIGN: [(&str, &str, &str, &str); 6] = [
     ("route.openshift.io", "v1", "Route", "routes"),
 ];
 
-/// The limit of each `kubectl delete`, which takes a few seconds on an idle machine.
-const DELETE: &str = "--timeout=180s";
+/// The limit of each `kubectl delete`. It takes a few seconds, but sometimes minutes to delete definitions that are new.
+const DELETE: &str = "--timeout=600s";
 
 /// The steps share the definitions and the namespace of the operator, so they run one after another.
 #[tokio::test(flavor = "multi_thread")]

@@ -304,7 +304,7 @@ impl Path {
         self.kubectl(&["delete", all, "--all", "--timeout=60s"]);
         assert_eq!(self.server.resources(), shops);
         let cluster = self.cluster;
-        cluster.kubectl(&["delete", "--timeout=180s", "-k", &config_dir("default")]).unwrap();
+        cluster.kubectl(&["delete", "--timeout=600s", "-k", &config_dir("default")]).unwrap();
         let left = cluster.kubectl(&["get", "crd", "-o", "name"]).unwrap();
         assert!(!left.contains("declarest.io"), "{left}");
     }

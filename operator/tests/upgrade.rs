@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use declarest_operator::crd::{self, SyncPolicy};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -19,8 +21,7 @@ const FINALIZER: &str = "declarest.io/cleanup";
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_v0_3_8_are_taken_over() {
     let cluster = Cluster::shared();
-    cluster.kubectl(&["delete", "--timeout=180s", "-k", &config_dir("default")]).unwrap();
-    install_old_definitions(cluster);
+    install_old_definitions(cluster).await;
     let mut world = World::cold_on_cluster(&[]).await;
     let (git, server) = (GitRemote::new(), server());
     git.write("items/i1/resource.json", r#"{"id": "i1", "size": 1}"#);
@@ -65,7 +66,8 @@ fn server() -> RestServer {
 }
 
 /// Installs definitions with the names of v0.3.8 that accept everything, as its own accepted fields that are unknown today.
-fn install_old_definitions(cluster: &Cluster) {
+/// They replace the current ones: the API server sometimes needs minutes to delete definitions that are new.
+async fn install_old_definitions(cluster: &Cluster) {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     for definition in crd::all() {
         let mut definition = serde_json::to_value(definition).unwrap();
@@ -74,7 +76,17 @@ fn install_old_definitions(cluster: &Cluster) {
         version["additionalPrinterColumns"] = Value::Null;
         cluster.apply(&definition.to_string(), &[]).unwrap();
     }
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).unwrap();
+    // Each schema is used a moment later.
+    for definition in crd::all() {
+        let mut object = declarest(&definition.spec.names.kind, "probe", &json!({"unknownToday": true}));
+        object["metadata"]["namespace"] = json!("default");
+        let mut attempts = 0..600;
+        while let Err(error) = cluster.apply(&object.to_string(), &["--dry-run=server", "--validate=strict"])
+        {
+            assert!(attempts.next().is_some(), "{error}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
 }
 
 /// Creates the objects with a finalizer, an unknown field, and the status of a successful run.
