@@ -55,17 +55,22 @@ impl Draft {
         if resolved.write_only_attributes.is_empty() {
             return Ok(());
         }
-        let before = match store.get(&self.path) {
-            Ok((_, before)) => before,
-            Err(RepositoryError::ResourceMissing { .. } | RepositoryError::Payload { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        let Some(before) = stored(store, &self.path)? else { return Ok(()) };
         for attribute in &resolved.write_only_attributes {
             if let (Some(value), None) = (attribute.get(&before), attribute.get(&self.payload)) {
                 self.payload = attribute.put(std::mem::take(&mut self.payload), value.clone());
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the payload of the existing file; `None` if there is no file, or its payload cannot be decoded.
+fn stored(store: &Store, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
+    match store.get(path) {
+        Ok((_, payload)) => Ok(Some(payload)),
+        Err(RepositoryError::ResourceMissing(_) | RepositoryError::Payload { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -103,12 +108,8 @@ impl Prepared {
         let mut saved = includes::externalize(payload, attributes, &sidecar)
             .map_err(|source| MetadataError::Include { path: path.clone(), source: Box::new(source) })?;
         saved.payload = without_defaults(&path, saved.payload, resolved)?;
-        let stale = match store.get(&path) {
-            Ok((_, before)) => saved.stale(&before, attributes),
-            // The files of a payload that cannot be read are unknown, so none of them is stale.
-            Err(RepositoryError::ResourceMissing(_) | RepositoryError::Payload { .. }) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
+        // The files of a payload that cannot be read are unknown, so none of them is stale.
+        let stale = stored(store, &path)?.map_or_else(Vec::new, |before| saved.stale(&before, attributes));
         let format = match resolved.format {
             Some(Format::Concrete(payload_type)) => Some(payload_type),
             Some(Format::Any) | None => None,
