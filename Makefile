@@ -14,6 +14,8 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)$(OPERATOR_IMAGE_DIGEST:%=@%)
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Tests that need a real API server, Helm or sshd, so plain `cargo test` does not run them.
 CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install samples sharded shipped ssh upgrade
+# Those of them that are long, each beside the others.
+LONG_CLUSTER_TESTS = operator install
 # Tests that need a real Vault, registry or tinyproxy, so plain `cargo test` does not run them.
 REAL_TESTS = vault registry real_proxy
 # Tests that need the products of bundles/, so plain `cargo test` does not run them.
@@ -43,15 +45,16 @@ test-cluster: build ## Run the tests on a real kube-apiserver and sshd (needs Go
 	assets=$$(hack/envtest/build.sh) && helm=$$(hack/helm/build.sh) && \
 	cargo test --workspace $(CLUSTER_TESTS:%=--test %) --no-run && \
 	export KUBEBUILDER_ASSETS=$$assets HELM=$$helm && \
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-cluster-operator test-cluster-others
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
+		$(LONG_CLUSTER_TESTS:%=test-cluster-%) test-cluster-others
 
-.PHONY: test-cluster-operator
-test-cluster-operator:
-	cargo test --workspace --test operator
+.PHONY: $(LONG_CLUSTER_TESTS:%=test-cluster-%)
+$(LONG_CLUSTER_TESTS:%=test-cluster-%): test-cluster-%:
+	cargo test --workspace --test $*
 
 .PHONY: test-cluster-others
 test-cluster-others:
-	cargo test --workspace $(patsubst %,--test %,$(filter-out operator,$(CLUSTER_TESTS)))
+	cargo test --workspace $(patsubst %,--test %,$(filter-out $(LONG_CLUSTER_TESTS),$(CLUSTER_TESTS)))
 
 .PHONY: test-real
 test-real: ## Run the tests against a real Vault, registry and tinyproxy (needs Go, and tinyproxy)

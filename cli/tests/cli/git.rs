@@ -36,7 +36,7 @@ pub fn git_at(directory: &Path, date: &str, args: &[&str]) -> String {
         .current_dir(directory)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
-        .envs([("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null")])
+        .envs([("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_TEMPLATE_DIR", "")])
         .envs([("GIT_AUTHOR_NAME", "Alice"), ("GIT_AUTHOR_EMAIL", "alice@test"), ("GIT_AUTHOR_DATE", date)])
         .envs([("GIT_COMMITTER_NAME", "Bob"), ("GIT_COMMITTER_EMAIL", "bob@test")])
         .env("GIT_COMMITTER_DATE", date)

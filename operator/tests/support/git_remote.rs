@@ -22,6 +22,8 @@ pub fn git_command(directory: &Path) -> Command {
         .env("LC_ALL", "C")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
+        // Without the examples of hooks, which would be copied into each new repository.
+        .env("GIT_TEMPLATE_DIR", "")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_AUTHOR_NAME", "Test")
         .env("GIT_AUTHOR_EMAIL", "test@example.test")
