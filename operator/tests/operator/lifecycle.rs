@@ -5,6 +5,7 @@ use std::time::Duration;
 use declarest_operator::crd::sync_policy::RunKind;
 use declarest_operator::crd::{ResourceRepository, SyncPolicy};
 use kube::api::{Patch, PatchParams};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
@@ -221,9 +222,17 @@ async fn an_annotation_asks_for_a_full_run() {
     world.eventually("rio is whole again", || async { server.get("/shops/rio")?.get("tier").cloned() }).await;
 }
 
+#[rstest]
+#[case::literal("server")]
+#[case::placeholder("${SHOP_SERVER}")]
 #[tokio::test]
-async fn the_newer_of_two_overlapping_policies_waits_for_the_older() {
-    let (world, git, _server) = synced(json!({"source": {"path": "/shops"}})).await;
+async fn the_newer_of_two_overlapping_policies_waits_for_the_older(#[case] name: &str) {
+    let (git, server) = (shops(), shop_server());
+    let world = World::start_in(&[("SHOP_SERVER", "server")], &["--env-expand-allow=SHOP_*"]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"managedServerRef": {"name": name}, "source": {"path": "/shops"}})).await;
+    world.applied(&git.head()).await;
     world
         .create(json!({
             "apiVersion": "declarest.io/v1alpha1", "kind": "SyncPolicy", "metadata": {"name": "second"},

@@ -236,8 +236,10 @@ impl SyncPolicies {
 
 fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
     let Some(own) = Claim::of(&round.object) else { return Ok(()) };
-    let others = claims(round.context, &round.key().namespace);
-    match overlap::senior(&own, &others) {
+    let context = round.context;
+    let rivals =
+        context.caches.policies.select(&round.key().namespace, |policy| own.rival(policy, &context.settings));
+    match overlap::senior(&own, &rivals) {
         None => Ok(()),
         Some(senior) => Err(Failure::new(
             Reason::OverlappingPolicy,
@@ -248,9 +250,4 @@ fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
             ),
         )),
     }
-}
-
-/// Returns the claims of the policies of a namespace, with expanded paths.
-fn claims(context: &Context, namespace: &str) -> Vec<Claim> {
-    context.caches.policies.select(namespace, |policy| Claim::expanded(policy, &context.settings))
 }

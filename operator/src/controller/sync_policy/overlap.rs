@@ -28,14 +28,23 @@ impl Claim {
         Some(Self { name: policy.name_any(), created, server, scope: policy.spec.scope().ok()? })
     }
 
-    /// Returns the claim of a policy whose path may contain placeholders.
+    /// Returns the claim of a policy whose spec may contain placeholders.
     pub fn expanded(policy: &SyncPolicy, settings: &Settings) -> Option<Self> {
-        // The expansion of a spec is slow, and few paths have a placeholder.
-        if policy.spec.source.path.contains("${") {
+        // The expansion of a spec is slow, and few specs have a placeholder here.
+        let spec = &policy.spec;
+        if [&spec.source.path, &spec.managed_server_ref.name].iter().any(|text| text.contains("${")) {
             Self::of(&settings.expanded(policy).ok()?)
         } else {
             Self::of(policy)
         }
+    }
+
+    /// Returns the claim of a policy that may have the same server.
+    pub fn rival(&self, policy: &SyncPolicy, settings: &Settings) -> Option<Self> {
+        // With many policies, most have another server. Parsing all their paths in each round would be slow.
+        let server = &policy.spec.managed_server_ref.name;
+        let possible = *server == self.server || server.contains("${");
+        possible.then(|| Self::expanded(policy, settings)).flatten()
     }
 
     fn conflicts_with(&self, other: &Self) -> bool {

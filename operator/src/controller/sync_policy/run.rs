@@ -388,9 +388,9 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
                 }
             }
             Some(change) = policies.next() => {
-                let claim = claim_of(context, &key.namespace, &change);
-                if let (Some(own), Some(claim)) = (&own, claim)
-                    && let Some(senior) = overlap::senior(own, &[claim])
+                if let Some(own) = &own
+                    && let Some(rival) = rival(context, own, &key.namespace, &change)
+                    && let Some(senior) = overlap::senior(own, &[rival])
                 {
                     return cancelled(&format!(
                         "the older SyncPolicy \"{}\" claims {}",
@@ -402,11 +402,16 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
     }
 }
 
-/// Returns the claim of a changed policy of the namespace.
-fn claim_of(context: &Context, namespace: &str, change: &Change<Guarded<SyncPolicy>>) -> Option<Claim> {
+/// Returns the claim of a changed policy of the namespace that has the same server.
+fn rival(
+    context: &Context,
+    own: &Claim,
+    namespace: &str,
+    change: &Change<Guarded<SyncPolicy>>,
+) -> Option<Claim> {
     let Change::Present(policy) = change else { return None };
     let policy = policy.0.as_ref().ok().filter(|policy| policy.key().namespace == namespace)?;
-    Claim::expanded(policy, &context.settings)
+    own.rival(policy, &context.settings)
 }
 
 /// Returns why the run must stop because of its policy, if it must.
