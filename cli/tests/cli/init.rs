@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use crate::environment::{Home, Run};
 use crate::git::git;
-use crate::network::Authority;
+use crate::network::{self, Authority};
 use crate::rest_server::{Config, RestServer};
 use crate::server::Server;
 
@@ -48,6 +48,12 @@ impl Fresh {
         (run.stdout, run.stderr) =
             (run.stdout.replace(&url, "<server>"), run.stderr.replace(&url, "<server>"));
         run
+    }
+
+    /// Serves the server also at `https://localhost`.
+    fn behind_tls(&self, authority: &Authority) -> network::Server {
+        let address = self.server.url().trim_start_matches("http://").parse().unwrap();
+        authority.serve("localhost", address)
     }
 }
 
@@ -271,8 +277,7 @@ fn refused_credentials_create_nothing() {
 #[test]
 fn a_private_authority_is_named_in_the_context() {
     let (fresh, authority) = (Fresh::new(), Authority::new());
-    let behind = fresh.server.url().trim_start_matches("http://").parse().unwrap();
-    let front = authority.serve("localhost", behind);
+    let front = fresh.behind_tls(&authority);
     let server = format!("https://localhost:{}", front.address.port());
     let init = |args: &[&str]| {
         fresh.run(&[&["init", "shop", "--server", &server, "--openapi", "openapi.json"], args].concat())
@@ -286,4 +291,17 @@ fn a_private_authority_is_named_in_the_context() {
     let catalogue = fs::read_to_string(fresh.home.path(".declarest/configs/contexts.yaml")).unwrap();
     let file = fresh.home.path("ca.pem");
     assert!(catalogue.contains(&format!("caCertFile: {}", file.display())), "{catalogue}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_authorities_of_the_system_are_trusted() {
+    let (fresh, authority) = (Fresh::new(), Authority::new());
+    let front = fresh.behind_tls(&authority);
+    let server = format!("https://localhost:{}", front.address.port());
+    fresh.home.write("ca.pem", &authority.pem());
+    let file = fresh.home.path("ca.pem").display().to_string();
+    let command = ["init", "shop", "--server", &server, "--openapi", "openapi.json"];
+    let run = fresh.home.run_with(&command, &[("SSL_CERT_FILE", &file)], "");
+    assert!(run.code == 0 && run.stdout.contains("1 unchanged"), "{run}");
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::sync::LazyLock;
 
 use reqwest::{Certificate, Identity};
 use rustls::RootCertStore;
@@ -216,13 +218,32 @@ impl TlsConfig {
         let builder = builder.tls_danger_accept_invalid_certs(self.trusts_all());
         let builder = match &self.trust {
             Trust::Authorities { certificates, .. } => builder.tls_certs_only(certificates.iter().cloned()),
-            Trust::System | Trust::All => builder,
+            Trust::System => with_system_authorities(builder),
+            Trust::All => builder,
         };
         match &self.identity {
             Some(identity) => builder.identity(identity.clone()),
             None => builder,
         }
     }
+}
+
+/// Reads the CAs of the system once per process. Otherwise each client would read and parse their files, which takes
+/// several milliseconds. Without any CA, the builder reports that there is none.
+#[cfg(target_os = "linux")]
+fn with_system_authorities(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+    static AUTHORITIES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
+        let found = rustls_native_certs::load_native_certs().certs.into_iter();
+        let usable = found.filter(|certificate| RootCertStore::empty().add(certificate.clone()).is_ok());
+        usable.filter_map(|certificate| Certificate::from_der(&certificate).ok()).collect()
+    });
+    if AUTHORITIES.is_empty() { builder } else { builder.tls_certs_only(AUTHORITIES.iter().cloned()) }
+}
+
+/// Other systems verify certificates by themselves.
+#[cfg(not(target_os = "linux"))]
+fn with_system_authorities(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+    builder
 }
 
 /// Parses one or more PEM certificates.
