@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::api_server::{Answer, ApiServer, Ids};
+use crate::api_server::{Answer, ApiServer, Ids, Store};
 use crate::safety::Place;
 
 const BY_ID: &str = "resource: {id: /id, alias: /name}\n";
@@ -69,6 +69,29 @@ fn a_rejection_alone_does_not_prove_absence(#[case] others: u32, #[case] shop: V
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains(reason), "{run}");
     assert_eq!(place.server.writes(), Vec::<String>::new());
+}
+
+/// The update is the request that creates resources, and its body lacks the id.
+#[rstest]
+#[case::shows_the_resource(true)]
+#[case::shows_nothing(false)]
+fn an_update_that_creates_another_resource_is_a_failure(#[case] shows: bool) {
+    let server = ApiServer::start(&["/shops"], move |request, store: &mut Store| {
+        let answer = request.rest(store, Ids::Given);
+        if request.method == "POST" && !shows { Answer::empty(201) } else { answer }
+    });
+    server.put("/shops/n1", json!({"id": "n1", "name": "rio", "tier": "free"}));
+    let place = place(server, &json!({"name": "rio", "tier": "gold"}));
+    place.home.write(
+        "repo/shops/_/metadata.yaml",
+        &format!("{BY_ID}operations: {{update: {{method: POST, path: .}}}}\n"),
+    );
+    let run = place.run(&["resource", "apply", "/shops/rio"]);
+    assert_eq!(run.code, 5, "{run}");
+    assert!(run.stderr.contains("have its names (ids: n1, n7)"), "{run}");
+    assert!(run.stderr.contains("operations.update.transforms"), "{run}");
+    let run = place.run(&["resource", "apply", "/shops/rio"]);
+    assert_eq!((run.code, place.server.writes().len()), (5, 1), "{run}");
 }
 
 /// The answer to a create states no id.

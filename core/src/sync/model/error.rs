@@ -62,6 +62,12 @@ pub enum SyncError {
         "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path"
     )]
     StillThere(LogicalPath, String),
+    /// After an update, the list has several entries with these ids and the names of the resource.
+    #[error(
+        "{0}: after the update, several entries of the list of its collection have its names (ids: {ids}); if the update has created one, add the id to its body in operations.update.transforms, or state its address in operations.update.path, and delete the duplicate",
+        ids = .1.join(", ")
+    )]
+    Doubled(LogicalPath, Vec<String>),
     /// A page after the first one failed. Then the whole list fails, because the missing pages may show further
     /// resources.
     #[error("list of {0}: page {1}: {2}")]
@@ -285,6 +291,7 @@ impl Categorized for SyncError {
             | Self::Contended(_)
             | Self::NotDeleted(_)
             | Self::StillThere(..)
+            | Self::Doubled(..)
             | Self::Claimed(..)
             | Self::ParentFailed(..) => Category::Conflict,
             Self::Unsure(..)
