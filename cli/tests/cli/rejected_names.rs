@@ -94,6 +94,38 @@ fn an_update_that_creates_another_resource_is_a_failure(#[case] shows: bool) {
     assert_eq!((run.code, place.server.writes().len()), (5, 1), "{run}");
 }
 
+/// The server answers null for a missing member, and 400 below a parent that does not exist.
+#[test]
+fn absence_can_have_several_answers() {
+    let server = ApiServer::start(&[], |request, store| match request.method.as_str() {
+        "GET" => match (store.get(&request.path), store.get("/config/http")) {
+            (Some(shown), _) => Answer::json(200, shown),
+            (None, Some(_)) => Answer::json(200, &Value::Null),
+            (None, None) => Answer::json(400, &json!({"error": "invalid traversal path"})),
+        },
+        _ => {
+            store.put(&request.path, request.body.clone());
+            Answer::empty(200)
+        }
+    });
+    let metadata = "resource: {remoteCollectionPath: /config/http}
+operations:
+  get: {absent: {status: [200, 400], jq: '. == null or (.error | startswith(\"invalid traversal\"))'}}
+  create: {method: PUT, path: './{{/id}}'}
+";
+    let files = [("sites/_/metadata.yaml", metadata), ("sites/main/resource.json", r#"{"port": 80}"#)];
+    let place = Place::new(server, &files);
+    for parent in [None, Some(json!({}))] {
+        if let Some(parent) = parent {
+            place.server.remove("/config/http/main");
+            place.server.put("/config/http", parent);
+        }
+        let run = place.run(&["resource", "apply", "/", "-r"]);
+        assert_eq!(run.code, 0, "{run}");
+        assert_eq!(place.server.get("/config/http/main"), Some(json!({"port": 80})));
+    }
+}
+
 /// The answer to a create states no id.
 #[test]
 fn a_created_resource_is_requested_by_its_name_once() {
@@ -119,4 +151,16 @@ fn a_resource_with_another_id_is_not_deleted() {
     assert_eq!(run.code, 5, "{run}");
     assert!(run.stderr.contains("states the id n1, but the resource with its name has the id n2"), "{run}");
     assert_eq!(place.server.writes(), Vec::<String>::new());
+}
+
+/// Without a condition, no resource would exist.
+#[test]
+fn success_alone_does_not_state_absence() {
+    let server = ApiServer::rest(&["/sites"], Ids::Stated("id"));
+    let metadata = "operations:\n  get: {absent: {status: [200]}}\n";
+    let files = [("sites/_/metadata.yaml", metadata), ("sites/main/resource.json", r#"{"id": "main"}"#)];
+    let run = Place::new(server, &files).run(&["plan", "/", "-r"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("operations.get.absent.status: 200 is not allowed"), "{run}");
+    assert!(run.stderr.contains("or 2xx together with jq"), "{run}");
 }
