@@ -20,7 +20,7 @@ use rstest::rstest;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// A request, and the status, the `Link` or another field, and the body of its response. `SERVER` stands for the server's
+/// A request, and the status, the `Link` or other fields, and the body of its response. `SERVER` stands for the server's
 /// URL.
 type Route = (&'static str, u16, &'static str, &'static str);
 
@@ -83,8 +83,8 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     let (status, link, body) =
         found.map_or((404, "", "{}"), |(_, status, link, body)| (*status, *link, *body));
     let mut response = Response::builder().status(status).header(CONTENT_TYPE, "application/json");
-    if !link.is_empty() {
-        let (name, value) = link.split_once(": ").unwrap_or((LINK.as_str(), link));
+    for field in link.lines() {
+        let (name, value) = field.split_once(": ").unwrap_or((LINK.as_str(), field));
         response = response.header(name, value.replace("SERVER", &script.origin));
     }
     response.body(body.replace("SERVER", &script.origin).into()).unwrap()
@@ -222,6 +222,14 @@ async fn all_pages_are_read(#[case] metadata: &str, #[case] routes: &'static [Ro
     "operations: {list: {pagination: {style: none}}}",
     &[("GET /orders", 200, "Next-Page: SERVER/api/orders?page=2", r#"[{"id":1}]"#)],
     "1"
+)]
+#[case::empty_with_a_next_page(
+    "{}", &[("GET /orders", 200, "<?page=2>; rel=next\nX-Total-Count: 0", "[]")], ""
+)]
+#[case::empty_with_a_declared_next_page(
+    "operations: {list: {pagination: {style: link}}}",
+    &[("GET /orders", 200, "<?page=2>; rel=next\nX-Total-Count: 0", "[]")],
+    ""
 )]
 #[case::not_where_declared(
     "operations: {list: {pagination: {style: next, pointer: /no/such}}}",

@@ -59,6 +59,7 @@ mod pull_request;
 mod readme;
 mod reference;
 mod references;
+mod rejected_names;
 mod release;
 mod reports;
 mod repository_discard;

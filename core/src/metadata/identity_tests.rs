@@ -56,6 +56,11 @@ fn identifies(
 #[rstest]
 #[case("{{lowercase name}}", "{}", "/name has no value")]
 #[case("/name", r#"{"name": "a/b"}"#, "identity template \"/name\" renders an invalid name")]
+#[case(
+    "/name",
+    r#"{"name": "a/b"}"#,
+    "not allowed); if names may have slashes, state resource.pathNames: percentEncoded"
+)]
 #[case("/name", r#"{"name": ".."}"#, "not a single path segment")]
 #[case("/name", r#"{"name": "_"}"#, "not a single path segment")]
 fn invalid_names_are_rejected(#[case] alias: &str, #[case] payload: &str, #[case] expected: &str) {

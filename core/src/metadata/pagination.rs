@@ -89,6 +89,11 @@ impl<'a> Pager<'a> {
         self.pages += 1;
         let found = list::count(page.answer).map(|count| count as u64);
         self.entries = self.entries.zip(found).map(|(before, found)| before + found);
+        // Some servers link from an empty list to further empty pages.
+        if found == Some(0) && page.total.is_some() && page.total == self.entries {
+            self.ends_surely = true;
+            return Ok(NextPage::End);
+        }
         let more = self.more(&page);
         let next = match self.rules.pagination() {
             Some(Pagination::Whole) => return Ok(NextPage::End),

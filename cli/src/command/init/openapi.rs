@@ -80,7 +80,8 @@ async fn discover(has_bundle: bool, client: &Client) -> Result<Option<Document>,
         Category::NotFound,
         format!(
             "OpenAPI document of {base} not found: none of the paths {} has one; name it with --openapi, or name a \
-             metadata bundle with --bundle",
+             metadata bundle with --bundle; without both, create the context with \"declarest context add\" and write \
+             metadata",
             USUAL.join(", ")
         ),
     ))

@@ -54,7 +54,11 @@ pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Fail
         let key_is_given = positional.len() > 1 || arguments.flags.are_complete();
         match positional.pop() {
             Some(value) if key_is_given => Some(Secret::from(value.to_owned())),
-            _ => return Err(invocation.usage("secret key and value are required: give them as KEY VALUE")),
+            _ => {
+                return Err(invocation.usage(
+                    "secret key and value are required: give them as KEY VALUE, or the key with --prompt, --stdin or --from-file",
+                ));
+            }
         }
     };
     let key = arguments.flags.key(&positional, invocation)?;

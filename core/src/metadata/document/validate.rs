@@ -191,10 +191,15 @@ impl Checks<'_> {
     }
 
     fn absent(&self, field: &str, absent: &AbsentSection) -> Outcome {
-        let is_other =
-            |status: &&u16| !(400..500).contains(*status) || [401, 403, 408, 429].contains(*status);
+        let is_other = |status: &&u16| match **status {
+            // Without a condition, no resource would exist.
+            200..300 => absent.jq.is_none(),
+            status => !(400..500).contains(&status) || [401, 403, 408, 429].contains(&status),
+        };
         if let Some(status) = absent.status.iter().flatten().find(is_other) {
-            let reason = format!("{status} is not allowed; use 4xx, except 401, 403, 408 and 429");
+            let reason = format!(
+                "{status} is not allowed; use 4xx, except 401, 403, 408 and 429, or 2xx together with jq"
+            );
             return invalid(format!("{field}.status"), reason);
         }
         match &absent.jq {

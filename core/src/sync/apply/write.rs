@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use http::Method;
 use http::header::HeaderValue;
 
 use super::given::GivenIds;
@@ -14,8 +15,8 @@ use crate::payload::{PayloadType, decode};
 use crate::repository::RepositoryError;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
-    Action, Call, Done, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource, Sending,
-    Session, Step, SyncError, Wanted,
+    Action, Call, Done, Doubt, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource,
+    Sending, Session, Step, SyncError, Wanted,
 };
 use crate::sync::observe::{References, Remote, reserved_at};
 use crate::sync::plan::{Plan, decide};
@@ -118,7 +119,7 @@ impl Writer {
         let updated = self.session.client.send(&update.request).await;
         self.referred.forget(&action.path);
         let attempt = Attempt { writer: self, action, call: create, rest: OnceLock::new() };
-        attempt.confirm(update, &updated?).await;
+        attempt.confirm(update, &updated?).await?;
         self.note_written(action, create).await
     }
 
@@ -187,7 +188,7 @@ impl Attempt<'_> {
         match (self.exchange(self.call).await, self.action.step) {
             (Ok(response), Step::Create) => self.created(&response).await,
             (Ok(response), Step::Update) => {
-                self.confirm(self.call, &response).await;
+                self.confirm(self.call, &response).await?;
                 Ok(Step::Update)
             }
             (Ok(_), step) => Ok(step),
@@ -258,14 +259,17 @@ impl Attempt<'_> {
             return Ok(());
         }
         let path = self.call.at.clone().unwrap_or_else(|| self.path());
-        let mut at = desired.moved(path, Arc::clone(&desired.rules));
-        if let Some(id) = id {
-            at = at.with_remote_id(&id);
-        }
+        let at = desired.moved(path, Arc::clone(&desired.rules));
         let remote = self.writer.referred.with_references_only();
-        let read = match remote.read_at(&at).await {
-            Ok(observed) => Ok(observed),
-            Err(_) => remote.read(&at).await,
+        let read = match id {
+            Some(id) => {
+                let at = at.with_remote_id(&id);
+                match remote.read_at(&at).await {
+                    Ok(observed) => Ok(observed),
+                    Err(_) => remote.read(&at).await,
+                }
+            }
+            None => remote.read(&at).await,
         };
         let observed = match read {
             Ok(observed) => observed,
@@ -291,38 +295,50 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Some servers answer 200 and state a failure in the body. If the answer to an update has content that does not show
-    /// all of the payload, reads the resource once, and records it if the server does not show a declared value. Where
-    /// recurrences are watched, the next run does this.
-    async fn confirm(&self, update: &Call, response: &Response) {
-        let is_watched = self.writer.recurrences.is_some();
-        if is_watched || response.body.trim_ascii().is_empty() || repeats(update, response) {
-            return;
+    /// Some servers answer 200 and state a failure in the body, and some create a resource for each POST. If the answer
+    /// to an update does not show all of the payload, or the update is the request that creates resources, reads the
+    /// resource once. Records it if the server does not show a declared value. Fails if several resources have its names.
+    /// Where recurrences are watched, the next run does this.
+    async fn confirm(&self, update: &Call, response: &Response) -> Result<(), SyncError> {
+        if self.writer.recurrences.is_some() {
+            return Ok(());
         }
-        let places = async {
-            let desired = self.desired().await?;
-            if desired.rules.resolved().secret || shows_all(&desired, response).await {
-                return Ok(Vec::new());
-            }
-            let observed = self.read(&desired).await?;
-            let decided = decided((Step::Update, Reason::Different), desired, observed).await?;
-            let differences = decided.map(|action| action.differences).unwrap_or_default();
-            // A member that only the server has is usually its own.
-            let lacking = differences.into_iter().filter(|difference| difference.change != Change::Add);
-            Ok::<_, SyncError>(lacking.map(|difference| difference.path).collect())
-        };
-        // The server accepted the update. If the resource cannot be read now, the next run reads it.
-        let Some(places) = places.await.ok().filter(|places: &Vec<String>| !places.is_empty()) else {
-            return;
-        };
         let path = self.path();
-        let message = format!(
-            "{path}: the server answered {} to the update, but shows other values at {}",
-            response.status.as_u16(),
-            places.join(", ")
-        );
+        let places = match self.unconfirmed(update, response).await {
+            Ok(places) if !places.is_empty() => places.join(", "),
+            Err(SyncError::Undecided(_, Doubt::Several(ids))) => return Err(SyncError::Doubled(path, ids)),
+            // The server accepted the update. If the resource cannot be read now, the next run reads it.
+            _ => return Ok(()),
+        };
+        let status = response.status.as_u16();
+        let message =
+            format!("{path}: the server answered {status} to the update, but shows other values at {places}");
         let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
         self.writer.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).push(unconfirmed);
+        Ok(())
+    }
+
+    /// Returns the places of declared values that the server does not show after an update.
+    async fn unconfirmed(&self, update: &Call, response: &Response) -> Result<Vec<String>, SyncError> {
+        let is_brief = response.body.trim_ascii().is_empty() || repeats(update, response);
+        let may_create = update.request.method == Method::POST;
+        if is_brief && !may_create {
+            return Ok(Vec::new());
+        }
+        let desired = self.desired().await?;
+        if desired.rules.resolved().secret {
+            return Ok(Vec::new());
+        }
+        let creates = may_create && is_create(&desired, update);
+        if !creates && (is_brief || shows_all(&desired, response).await) {
+            return Ok(Vec::new());
+        }
+        let observed = self.read(&desired).await?;
+        let decided = decided((Step::Update, Reason::Different), desired, observed).await?;
+        let differences = decided.map(|action| action.differences).unwrap_or_default();
+        // A member that only the server has is usually its own.
+        let lacking = differences.into_iter().filter(|difference| difference.change != Change::Add);
+        Ok(lacking.map(|difference| difference.path).collect())
     }
 
     /// Returns the update of the `observed` resource if it differs from the create.
@@ -461,6 +477,15 @@ fn repeats(call: &Call, response: &Response) -> bool {
     let json = |bytes: &[u8]| decode(PayloadType::Json, bytes).ok();
     let sent = call.request.body.as_ref().and_then(|body| json(&body.bytes));
     sent.is_some() && sent == json(&response.body)
+}
+
+/// Whether `update` has the method and the path of the request that creates `desired`, and the server assigns ids.
+fn is_create(desired: &Resource, update: &Call) -> bool {
+    if Wanted::of(desired).one_name {
+        return false;
+    }
+    let create = desired.evaluation().and_then(|rules| Ok(rules.render(OperationName::Create)?));
+    create.is_ok_and(|create| create.method == update.request.method && create.path == update.request.path)
 }
 
 /// Whether the answer to a write of `desired` shows all of it.

@@ -62,6 +62,12 @@ pub enum SyncError {
         "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path"
     )]
     StillThere(LogicalPath, String),
+    /// After an update, the list has several entries with these ids and the names of the resource.
+    #[error(
+        "{0}: after the update, several entries of the list of its collection have its names (ids: {ids}); if the update has created one, add the id to its body in operations.update.transforms, or state its address in operations.update.path, and delete the duplicate",
+        ids = .1.join(", ")
+    )]
+    Doubled(LogicalPath, Vec<String>),
     /// A page after the first one failed. Then the whole list fails, because the missing pages may show further
     /// resources.
     #[error("list of {0}: page {1}: {2}")]
@@ -197,6 +203,13 @@ impl SyncError {
         }
     }
 
+    /// Whether the server may not accept a name in the place of an id (400, 405, 422).
+    pub(crate) fn rejects_address(&self) -> bool {
+        let Self::Server(ServerError::Status { status, .. }) = self else { return false };
+        [StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED, StatusCode::UNPROCESSABLE_ENTITY]
+            .contains(status)
+    }
+
     /// Whether the server refuses to show one resource (400, 403). This proves nothing about the resource.
     pub(crate) fn is_refusal(&self) -> bool {
         let Self::Server(ServerError::Status { status, .. }) = self else { return false };
@@ -278,6 +291,7 @@ impl Categorized for SyncError {
             | Self::Contended(_)
             | Self::NotDeleted(_)
             | Self::StillThere(..)
+            | Self::Doubled(..)
             | Self::Claimed(..)
             | Self::ParentFailed(..) => Category::Conflict,
             Self::Unsure(..)
@@ -355,6 +369,11 @@ pub enum Doubt {
         "its id addresses a resource with another alias (\"{0}\"); correct the id or the alias in the payload, or rename it on the server first"
     )]
     AnotherAlias(String),
+    /// The payload states the first id, and the resource with its name has the second one.
+    #[error(
+        "the payload states the id {0}, but the resource with its name has the id {1}; correct or remove the id in the payload"
+    )]
+    AnotherId(String, String),
     /// The name matches only a member that metadata does not state as id or alias.
     #[error(
         "only a member that metadata does not mention has its name (id {0}); state resource.id and resource.alias"
@@ -368,7 +387,9 @@ impl Doubt {
         match self {
             Self::Failed(error) => error.category(),
             Self::Unlistable(StatusCode::FORBIDDEN) => Category::Auth,
-            Self::Several(_) | Self::AnotherAlias(_) | Self::ByMember(_) => Category::Conflict,
+            Self::Several(_) | Self::AnotherAlias(_) | Self::AnotherId(..) | Self::ByMember(_) => {
+                Category::Conflict
+            }
             _ => Category::Validation,
         }
     }
@@ -376,12 +397,21 @@ impl Doubt {
     /// Returns the end of a message about the resource at `path`: the file of the metadata that the text names.
     fn file(&self, path: &LogicalPath) -> String {
         match self {
-            Self::NotListed | Self::Failed(_) | Self::Several(_) | Self::AnotherAlias(_) => String::new(),
+            Self::NotListed
+            | Self::Failed(_)
+            | Self::Several(_)
+            | Self::AnotherAlias(_)
+            | Self::AnotherId(..) => String::new(),
             _ => {
                 let collection = path.parent().unwrap_or_else(LogicalPath::root);
                 format!("; the file of the metadata is {}", metadata_file(&collection))
             }
         }
+    }
+
+    /// Whether the list was read, and its entries are not sufficient.
+    pub(crate) fn is_about_entries(&self) -> bool {
+        matches!(self, Self::Cut | Self::PageSized(_) | Self::AliasNotListed(_) | Self::Several(_))
     }
 
     /// Whether the next run may get an answer without a change of metadata.

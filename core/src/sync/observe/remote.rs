@@ -141,7 +141,9 @@ impl Remote {
                 (located, list)
             }
             // The ids of its parents may differ from their names.
-            Some(Err(error @ SyncError::Server(_))) if error.category() == Category::NotFound => {
+            Some(Err(error @ SyncError::Server(_)))
+                if error.category() == Category::NotFound || error.rejects_address() =>
+            {
                 let located = self.located(path).await.unwrap_or_else(|_| path.clone());
                 let list = if located == *path { Err(error) } else { self.read_list(&located).await };
                 (located, list?)
@@ -236,7 +238,9 @@ impl Remote {
                 self.of_singleton(wanted.clone(), read, doomed).await
             }
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
-            read if is_not_found(&read) => Box::pin(self.search(wanted, read, doomed)).await,
+            read if is_not_found(&read) || rejects_address(&read) => {
+                Box::pin(self.search(wanted, read, doomed)).await
+            }
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
         }
     }
@@ -322,11 +326,18 @@ impl Remote {
         if is_open && self.parent_is_absent(&at.path, doomed).await {
             verdict = judge(&question, Address::NoParent, &not_listed);
         }
+        // The server may reject a name in the place of an id. Then the list decides.
+        let is_name = question.wanted.id.is_none() && rejects_address(&read);
+        let decides = match &verdict {
+            Verdict::Absent(_) => is_name,
+            Verdict::Unknown(doubt) => is_name && doubt.is_about_entries(),
+            Verdict::Here | Verdict::Present(_) => true,
+        };
         match (verdict, read) {
             (Verdict::Here, read) => read,
             (Verdict::Present(entry), _) => self.read_listed(&at, entry).await,
             // The first answer of the server is the error that helps users.
-            (_, Err(error)) if address == Address::Unreadable => Err(error),
+            (_, Err(error)) if address == Address::Unreadable && !decides => Err(error),
             (Verdict::Absent(proof), _) => {
                 tracing::debug!(path = %wanted.path, ?proof, "absent");
                 Ok(Observed::new(at, None))
@@ -400,4 +411,8 @@ impl Remote {
 
 fn is_not_found(read: &Read) -> bool {
     read.as_ref().is_err_and(|error| error.category() == Category::NotFound)
+}
+
+fn rejects_address(read: &Read) -> bool {
+    read.as_ref().is_err_and(SyncError::rejects_address)
 }

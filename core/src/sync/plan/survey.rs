@@ -416,7 +416,7 @@ impl Surveyor {
             let Some(id) = wanted.id.filter(|id| !wanted.one_name && *id != found) else {
                 return Ok((first, observed));
             };
-            let doubt = Doubt::Several(vec![id.to_owned(), found]);
+            let doubt = Doubt::AnotherId(id.to_owned(), found);
             return Err(SyncError::Undecided(desired.path.clone(), doubt));
         }
         let observed = match remote.read_doomed(&desired).await {

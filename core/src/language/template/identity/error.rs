@@ -55,7 +55,13 @@ pub enum IdentityError {
     #[error("identity template \"{0}\" renders a blank name")]
     Blank(String),
     /// The rendered name is not a path segment.
-    #[error("identity template \"{template}\" renders an invalid name: {source}")]
+    #[error(
+        "identity template \"{template}\" renders an invalid name: {source}{hint}",
+        hint = match source {
+            PathError::NotASegment(name) if name.contains('/') => SLASHES,
+            _ => "",
+        }
+    )]
     NotASegment {
         /// The template as written.
         template: String,
@@ -63,6 +69,9 @@ pub enum IdentityError {
         source: PathError,
     },
 }
+
+/// The end of a message about a name with slashes.
+const SLASHES: &str = "; if names may have slashes, state resource.pathNames: percentEncoded";
 
 impl IdentityError {
     /// The template as written.
