@@ -45,6 +45,10 @@ struct ValueSource {
     prompt: bool,
 }
 
+/// The message of a command that lacks the value, and maybe the key.
+const KEY_AND_VALUE: &str = "secret key and value are required: give them as KEY VALUE, or the key with --prompt, \
+                             --stdin or --from-file";
+
 /// Stores a secret.
 pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Failure> {
     let mut positional: Vec<&str> = arguments.positional.iter().map(String::as_str).collect();
@@ -54,11 +58,7 @@ pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Fail
         let key_is_given = positional.len() > 1 || arguments.flags.are_complete();
         match positional.pop() {
             Some(value) if key_is_given => Some(Secret::from(value.to_owned())),
-            _ => {
-                return Err(invocation.usage(
-                    "secret key and value are required: give them as KEY VALUE, or the key with --prompt, --stdin or --from-file",
-                ));
-            }
+            _ => return Err(invocation.usage(KEY_AND_VALUE)),
         }
     };
     let key = arguments.flags.key(&positional, invocation)?;
