@@ -97,15 +97,15 @@ fn an_update_that_creates_another_resource_is_a_failure(#[case] shows: bool) {
 /// The server answers null for a missing member, and 400 below a parent that does not exist.
 #[test]
 fn absence_can_have_several_answers() {
-    let server = ApiServer::start(&[], |request, store| match request.method.as_str() {
-        "GET" => match (store.get(&request.path), store.get("/config/http")) {
+    let server = ApiServer::start(&[], |request, store| {
+        if request.method != "GET" {
+            store.put(&request.path, request.body.clone());
+            return Answer::empty(200);
+        }
+        match (store.get(&request.path), store.get("/config/http")) {
             (Some(shown), _) => Answer::json(200, shown),
             (None, Some(_)) => Answer::json(200, &Value::Null),
             (None, None) => Answer::json(400, &json!({"error": "invalid traversal path"})),
-        },
-        _ => {
-            store.put(&request.path, request.body.clone());
-            Answer::empty(200)
         }
     });
     let metadata = "resource: {remoteCollectionPath: /config/http}
