@@ -126,22 +126,6 @@ operations:
     }
 }
 
-/// The answer to a create states no id.
-#[test]
-fn a_created_resource_is_requested_by_its_name_once() {
-    let server = ApiServer::start(&["/shops"], |request, store| {
-        let answer = request.rest(store, Ids::Given);
-        if request.method == "POST" { Answer::empty(201) } else { answer }
-    });
-    let place = place(server, &json!({"name": "rio"}));
-    let run = place.run(&["resource", "apply", "/shops/rio"]);
-    assert_eq!(run.code, 0, "{run}");
-    let log = place.server.log();
-    let after = log.iter().skip_while(|request| !request.is_write()).skip(1);
-    let after: Vec<String> = after.map(ToString::to_string).collect();
-    assert_eq!(after, ["GET /shops/rio", "GET /shops", "GET /shops/n7"]);
-}
-
 /// The id in the file is stale, so the resource with its name may be another one.
 #[test]
 fn a_resource_with_another_id_is_not_deleted() {

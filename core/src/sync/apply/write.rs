@@ -259,17 +259,14 @@ impl Attempt<'_> {
             return Ok(());
         }
         let path = self.call.at.clone().unwrap_or_else(|| self.path());
-        let at = desired.moved(path, Arc::clone(&desired.rules));
+        let mut at = desired.moved(path, Arc::clone(&desired.rules));
+        if let Some(id) = id {
+            at = at.with_remote_id(&id);
+        }
         let remote = self.writer.referred.with_references_only();
-        let read = match id {
-            Some(id) => {
-                let at = at.with_remote_id(&id);
-                match remote.read_at(&at).await {
-                    Ok(observed) => Ok(observed),
-                    Err(_) => remote.read(&at).await,
-                }
-            }
-            None => remote.read(&at).await,
+        let read = match remote.read_at(&at).await {
+            Ok(observed) => Ok(observed),
+            Err(_) => remote.read(&at).await,
         };
         let observed = match read {
             Ok(observed) => observed,
