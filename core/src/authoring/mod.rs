@@ -65,7 +65,7 @@ impl Draft {
     }
 }
 
-/// Returns the payload of the existing file; `None` if there is no file, or its payload cannot be decoded.
+/// Returns the payload of the file of the resource. Returns `None` if the file is missing or cannot be decoded.
 fn stored(store: &Store, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
     match store.get(path) {
         Ok((_, payload)) => Ok(Some(payload)),

@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 
 use super::given::GivenIds;
 use crate::error::{Categorized as _, Category};
-use crate::metadata::{Change, OperationName};
+use crate::metadata::{Change, OperationName, Rendered};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, decode};
 use crate::repository::RepositoryError;
@@ -478,11 +478,9 @@ fn repeats(call: &Call, response: &Response) -> bool {
 
 /// Whether `update` has the method and the path of the request that creates `desired`, and the server assigns ids.
 fn is_create(desired: &Resource, update: &Call) -> bool {
-    if Wanted::of(desired).one_name {
-        return false;
-    }
-    let create = desired.evaluation().and_then(|rules| Ok(rules.render(OperationName::Create)?));
-    create.is_ok_and(|create| create.method == update.request.method && create.path == update.request.path)
+    let request = &update.request;
+    let is_same = |create: Rendered| create.method == request.method && create.path == request.path;
+    !Wanted::of(desired).one_name && desired.render(OperationName::Create).is_ok_and(is_same)
 }
 
 /// Whether the answer to a write of `desired` shows all of it.

@@ -328,11 +328,7 @@ impl Remote {
         }
         // The server may reject a name in the place of an id. Then the list decides.
         let is_name = question.wanted.id.is_none() && rejects_address(&read);
-        let decides = match &verdict {
-            Verdict::Absent(_) => is_name,
-            Verdict::Unknown(doubt) => is_name && doubt.is_about_entries(),
-            Verdict::Here | Verdict::Present(_) => true,
-        };
+        let decides = is_name && !matches!(&verdict, Verdict::Unknown(doubt) if !doubt.is_about_entries());
         match (verdict, read) {
             (Verdict::Here, read) => read,
             (Verdict::Present(entry), _) => self.read_listed(&at, entry).await,

@@ -402,7 +402,7 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
     }
 }
 
-/// Returns the claim of a changed policy of the namespace that has the same server.
+/// Returns the claim of a changed policy of the namespace that may have the same server.
 fn rival(
     context: &Context,
     own: &Claim,
