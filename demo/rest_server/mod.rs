@@ -21,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::net::TcpSocket;
 use tokio::sync::oneshot;
 
 pub use faults::{Held, Matcher};
@@ -100,6 +101,8 @@ pub struct RestServer {
     shared: Arc<Shared>,
     address: SocketAddr,
     running: Option<Running>,
+    /// Keeps the port of a stopped server, which the system may give to the next server that asks for any port.
+    reserved: Option<TcpSocket>,
 }
 
 struct Running {
@@ -120,7 +123,7 @@ impl RestServer {
             config,
         });
         let running = Some(serve(listener, shared.clone())?);
-        Ok(RestServer { shared, address, running })
+        Ok(RestServer { shared, address, running, reserved: None })
     }
 
     /// Refuses connections and cuts open ones until [`RestServer::resume`]; nothing stored is lost.
@@ -129,6 +132,8 @@ impl RestServer {
             // The thread may have ended by itself, then there is no receiver.
             let _ = running.stop.send(());
             let _ = running.thread.join();
+            // Connections to a socket that does not listen are refused.
+            self.reserved = reserve(self.address).ok();
         }
     }
 
@@ -136,6 +141,7 @@ impl RestServer {
     pub fn resume(&mut self) -> io::Result<()> {
         if self.running.is_none() {
             self.running = Some(serve(TcpListener::bind(self.address)?, self.shared.clone())?);
+            self.reserved = None;
         }
         Ok(())
     }
@@ -263,6 +269,15 @@ impl Drop for RestServer {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Binds the address, and does not listen.
+fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Some connections of the server before may not be closed yet.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Running> {
