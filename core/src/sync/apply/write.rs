@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use http::Method;
 use http::header::HeaderValue;
+use http::{Method, StatusCode};
 
 use super::given::GivenIds;
 use crate::error::{Categorized as _, Category};
@@ -191,6 +191,10 @@ impl Attempt<'_> {
                 self.confirm(self.call, &response).await?;
                 Ok(Step::Update)
             }
+            // A deletion that was only accepted may still be in progress.
+            (Ok(response), Step::Delete) if self.call.by_name && response.status != StatusCode::ACCEPTED => {
+                self.confirm_deletion().await
+            }
             (Ok(_), step) => Ok(step),
             (Err(error), Step::Create) if error.is_already_exists() && !requested => {
                 self.update_instead(error).await
@@ -361,6 +365,11 @@ impl Attempt<'_> {
         if self.action.step != Step::Delete || !gone.is_gone() {
             return Err(gone.into());
         }
+        self.confirm_deletion().await
+    }
+
+    /// Fails if the server still has the resource after its deletion.
+    async fn confirm_deletion(&self) -> Result<Step, SyncError> {
         let Some(declared) = &self.call.declared else { return Ok(Step::Delete) };
         match self.writer.referred.with_references_only().read_doomed(declared).await {
             Ok(observed) if observed.payload.is_some() => {

@@ -32,6 +32,9 @@ pub(crate) struct Call {
     pub has_write_only: bool,
     /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
     pub on_missing: Option<Box<Request>>,
+    /// Whether the request addresses the resource by another name than the id that the server shows. Some servers accept
+    /// names in reads only, and answer a deletion of a name as they do if the resource is already gone.
+    pub by_name: bool,
     /// The version that the request requires, if it was taken from a read.
     pub guarded: Option<Box<HeaderValue>>,
     /// The resource of a guarded request, if it is no longer declared.
@@ -110,6 +113,7 @@ impl Call {
         match &observed.read_at {
             Some(read_at) if !stated(operation) && !stated(OperationName::Get) => {
                 self.request.path = read_at.to_string();
+                self.by_name = at.identity.remote_id != observed.at.identity.remote_id;
             }
             // Some servers address writes by a field that only they know.
             _ => {
@@ -138,6 +142,7 @@ impl Call {
             deferred,
             has_write_only,
             on_missing,
+            by_name: false,
             guarded: None,
             declared: None,
         }
