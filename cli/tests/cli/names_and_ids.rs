@@ -1,7 +1,7 @@
-//! Servers that assign ids, and accept names in the place of ids.
+//! Servers that assign ids, and either accept names in the place of ids or have one space of ids for all collections.
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api_server::{Answer, ApiServer, Ids};
 use crate::safety::Place;
@@ -39,4 +39,60 @@ fn a_deletion_of_a_name_without_effect_is_a_failure(#[case] operations: &str, #[
     assert_eq!(place.server.paths().is_empty(), code == 0);
     assert_eq!(place.home.path("repo/labels/bug/resource.json").exists(), code != 0);
     assert_eq!(run.stderr.contains("state the address in operations.delete.path"), code != 0, "{run}");
+}
+
+/// Teams of organisations. A team is addressed without its organisation.
+fn teams(members: &[(&str, &str)]) -> ApiServer {
+    let server = ApiServer::start(&["/teams"], |request, store| {
+        let organisation = match request.segments()[..] {
+            ["orgs", name, "teams"] => name.to_owned(),
+            _ => return request.rest(store, Ids::Given),
+        };
+        if request.method == "GET" {
+            let mut teams = store.members("/teams");
+            teams.retain(|team| team["org"] == json!(organisation));
+            return Answer::json(200, &Value::Array(teams));
+        }
+        let id = store.next_id();
+        let mut team = request.body.clone();
+        (team["id"], team["org"]) = (json!(id), json!(organisation));
+        store.put(&format!("/teams/{id}"), team.clone());
+        Answer::json(201, &team)
+    });
+    for (id, organisation) in members {
+        server.put(&format!("/teams/{id}"), json!({"id": id, "org": organisation, "name": "devs"}));
+    }
+    server
+}
+
+fn organisations(server: ApiServer, team: &Value) -> Place {
+    let metadata = format!(
+        "{BY_ID}operations:\n  compare: {{mode: declared}}\n  get: {{path: '/teams/{{{{/id}}}}'}}\n  \
+         update: {{path: '/teams/{{{{/id}}}}'}}\n  delete: {{path: '/teams/{{{{/id}}}}'}}\n"
+    );
+    let files = [
+        ("orgs/_/teams/_/metadata.yaml", metadata.as_str()),
+        ("orgs/acme/teams/devs/resource.json", &team.to_string()),
+    ];
+    Place::new(server, &files)
+}
+
+/// The id in the file is that of a team with the same name in another organisation, as after the server was set up again.
+#[rstest]
+#[case::another_id(&[("n1", "other"), ("n2", "acme")], "states the id n1, but the resource with its name has the id n2")]
+#[case::missing(&[("n1", "other")], "the list of its collection does not show the resource with this id")]
+fn a_stale_id_does_not_address_another_collection(#[case] members: &[(&str, &str)], #[case] reason: &str) {
+    let place = organisations(teams(members), &json!({"id": "n1", "name": "devs", "tier": "gold"}));
+    for command in
+        [&["resource", "apply", "/", "-r"][..], &["resource", "delete", "/orgs/acme/teams/devs", "--yes"]]
+    {
+        let run = place.run(command);
+        assert_eq!(run.code, 5, "{run}");
+        assert!(run.stderr.contains(reason), "{run}");
+        assert_eq!(place.server.writes(), Vec::<String>::new());
+    }
+    place.home.write("repo/orgs/acme/teams/devs/resource.json", r#"{"name": "devs", "tier": "gold"}"#);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/teams/n1"), Some(json!({"id": "n1", "org": "other", "name": "devs"})));
 }

@@ -37,6 +37,8 @@ pub enum Address<'a> {
     NotAsked,
     /// A resource. Holds the alias that its rules take from it, if there is one.
     Found(Option<&'a str>),
+    /// The same, at an address that is not below that of its collection. The resource may belong to another one.
+    Elsewhere(Option<&'a str>),
     /// HTTP 404 or 410.
     NotFound,
     /// HTTP 404 or 410; its parent does not exist either.
@@ -93,7 +95,7 @@ pub enum Proof {
 pub fn judge<'l>(question: &Question<'l>, address: Address<'_>, list: &'l ListAnswer) -> Verdict<'l> {
     let (wanted, at_nothing) = (&question.wanted, address == Address::NotFound);
     match (address, list) {
-        (Address::Found(alias), _) => confirm(question, alias, list),
+        (Address::Found(alias) | Address::Elsewhere(alias), _) => confirm(question, address, alias, list),
         (Address::NoParent, _) => Verdict::Absent(Proof::Parent),
         (Address::NotFound, _) if question.put_creates => Verdict::Absent(Proof::PutCreates),
         (Address::NotFound, _) if wanted.id.is_some() && wanted.one_name => by_address(wanted, list),
@@ -137,15 +139,20 @@ fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, doubt: Option<&Dou
 }
 
 /// Decides whether the resource at the address is the wanted one. A stale id addresses another resource.
-fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswer) -> Verdict<'l> {
+fn confirm<'l>(
+    question: &Question<'l>,
+    address: Address<'_>,
+    shown: Option<&str>,
+    list: &'l ListAnswer,
+) -> Verdict<'l> {
     let wanted = &question.wanted;
     let same = shown.is_some_and(|shown| wanted.answers_to(shown));
     // An address by name needs no check. Only an id may be stale.
     if wanted.one_name || wanted.by_path || same && wanted.id.is_none() {
         return Verdict::Here;
     }
-    let listing = match list {
-        ListAnswer::Listed { listing, .. } => listing,
+    let (listing, is_whole) = match list {
+        ListAnswer::Listed { listing, doubt, .. } => (listing, doubt.is_none()),
         ListAnswer::Unknown(Doubt::NotListed) => return Verdict::Unknown(Doubt::NotListed),
         ListAnswer::Unknown(_) if same => return Verdict::Here,
         // The id that the payload states is the only name that can be checked.
@@ -159,6 +166,13 @@ fn confirm<'l>(question: &Question<'l>, shown: Option<&str>, list: &'l ListAnswe
     let shown_alias = shown.unwrap_or_default();
     match (wanted.find(listing), wanted.id) {
         (Match::Several(ids), _) => Verdict::Unknown(Doubt::Several(ids)),
+        // The stale id addresses a resource of another collection that has the same alias.
+        (Match::Entry(entry), Some(id)) if same && entry.states.id && id != entry.remote_id => {
+            Verdict::Unknown(Doubt::AnotherId(id.to_owned(), entry.remote_id.clone()))
+        }
+        (Match::Nothing, Some(id)) if same && is_whole && matches!(address, Address::Elsewhere(_)) => {
+            Verdict::Unknown(Doubt::NotAMember(id.to_owned()))
+        }
         _ if same => Verdict::Here,
         (Match::Entry(entry), None) if is_renamed(wanted, entry) => another(&entry.alias),
         (Match::Entry(entry), None) if entry.remote_id != wanted.name => Verdict::Present(entry),

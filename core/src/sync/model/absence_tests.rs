@@ -121,6 +121,8 @@ fn nothing_at_the_address(
 #[case::by_path(Wanted { by_path: true, ..SERVER_IDS }, Some("ava"), unknown(Doubt::NotListed), "here")]
 #[case::same_without_list(SERVER_IDS, Some("rio"), failed(), "here")]
 #[case::one_name(ONE_NAME, Some("x"), unknown(Doubt::NotListed), "here")]
+#[case::id_elsewhere(BOTH_STATED, Some("rio"), whole(&[("u2", Some("rio"))]), "unknown AnotherId")]
+#[case::same_not_listed(BOTH_STATED, Some("rio"), whole(&[]), "here")]
 #[case::foreign_id(BOTH_STATED, Some("ava"), whole(&[("u1", Some("ava")), ("u2", Some("rio"))]), "unknown Several")]
 #[case::foreign_id_not_listed(BOTH_STATED, Some("ava"), whole(&[("u2", Some("rio"))]), "unknown AnotherAlias")]
 #[case::taken_id(BOTH_STATED, Some("old"), whole(&[("u1", Some("old"))]), "unknown AnotherAlias")]
@@ -139,6 +141,16 @@ fn something_at_the_address(
     #[case] expected: &str,
 ) {
     assert_eq!(verdict(wanted, Address::Found(alias), &list), expected);
+}
+
+/// Its address is not below that of its collection.
+#[rstest]
+#[case::whole(whole(&[]), "unknown NotAMember")]
+#[case::cut(listed(&[], Some(Doubt::Cut)), "here")]
+#[case::failed(failed(), "here")]
+#[case::listed(whole(&[("u1", Some("rio"))]), "here")]
+fn an_address_of_any_collection(#[case] list: ListAnswer, #[case] expected: &str) {
+    assert_eq!(verdict(BOTH_STATED, Address::Elsewhere(Some("rio")), &list), expected);
 }
 
 /// Only what was applied before under the same id can have been renamed.

@@ -374,6 +374,11 @@ pub enum Doubt {
         "the payload states the id {0}, but the resource with its name has the id {1}; correct or remove the id in the payload"
     )]
     AnotherId(String, String),
+    /// The id that the payload states addresses a resource that the list of its collection does not show.
+    #[error(
+        "its payload states the id {0}, but the list of its collection does not show the resource with this id, so it may belong to another collection; correct or remove the id in the payload, or state operations.list so that it shows all resources"
+    )]
+    NotAMember(String),
     /// The name matches only a member that metadata does not state as id or alias.
     #[error(
         "only a member that metadata does not mention has its name (id {0}); state resource.id and resource.alias"
@@ -387,9 +392,11 @@ impl Doubt {
         match self {
             Self::Failed(error) => error.category(),
             Self::Unlistable(StatusCode::FORBIDDEN) => Category::Auth,
-            Self::Several(_) | Self::AnotherAlias(_) | Self::AnotherId(..) | Self::ByMember(_) => {
-                Category::Conflict
-            }
+            Self::Several(_)
+            | Self::AnotherAlias(_)
+            | Self::AnotherId(..)
+            | Self::NotAMember(_)
+            | Self::ByMember(_) => Category::Conflict,
             _ => Category::Validation,
         }
     }

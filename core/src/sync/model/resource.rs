@@ -103,6 +103,16 @@ impl Observed {
         rendered.map_or_else(|_| self.at.path.to_string(), |rendered| rendered.path)
     }
 
+    /// Whether it was read at an address that is not below that of its collection.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        let Some(read_at) = &self.read_at else { return false };
+        let is_below = |collection: &str| {
+            let rest = read_at.strip_prefix(collection.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.at.evaluation().is_ok_and(|evaluation| !is_below(evaluation.remote_collection()))
+    }
+
     /// Returns the resource with the id that its content states. Writes use this id.
     pub(crate) fn addressed(&self) -> Resource {
         match self.payload.as_ref().and_then(|payload| self.at.rules.observed_id(payload)) {

@@ -286,6 +286,7 @@ impl Remote {
         let shown = read.as_ref().ok().and_then(|observed| observed.payload.as_ref());
         let alias = shown.and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
         let address = match &read {
+            Ok(observed) if observed.is_elsewhere() => Address::Elsewhere(alias.as_deref()),
             Ok(_) => Address::Found(alias.as_deref()),
             Err(_) if is_not_found(&read) => Address::NotFound,
             Err(error) if !doomed && self.is_refused_without_parent(&at, error).await => {
@@ -365,7 +366,10 @@ impl Remote {
     /// path that is no longer declared.
     async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
         let names = Wanted::of(wanted);
-        let (Address::Found(Some(shown)), Some(id)) = (address, names.id) else { return false };
+        let (Address::Found(Some(shown)) | Address::Elsewhere(Some(shown)), Some(id)) = (address, names.id)
+        else {
+            return false;
+        };
         if names.answers_to(shown) {
             return true;
         }
