@@ -161,14 +161,19 @@ impl LogicalPath {
 
     /// Whether this path is `scope` or below it.
     pub fn is_within(&self, scope: &Self) -> bool {
-        scope.is_root()
-            || self.0.strip_prefix(&*scope.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        is_within(&self.0, &scope.0)
     }
 
     /// Whether one of the two paths contains the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.is_within(other) || other.is_within(self)
     }
+}
+
+/// Whether `path` is `scope` or below it. Both start with a slash, and may be paths on a server.
+pub(crate) fn is_within(path: &str, scope: &str) -> bool {
+    let rest = path.strip_prefix(scope.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl fmt::Display for LogicalPath {

@@ -14,7 +14,7 @@ use crate::language::referred::{KnownValues, Recorder, ReferenceValues};
 use crate::memory::Share;
 use crate::metadata::document::Resolved;
 use crate::metadata::{Evaluation, Identity, OperationName, Rendered, Rules, Subject};
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, is_within};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
 use crate::secrets::{Confidential, Secret};
@@ -106,11 +106,7 @@ impl Observed {
     /// Whether it was read at an address that is not below that of its collection.
     pub(crate) fn is_elsewhere(&self) -> bool {
         let Some(read_at) = &self.read_at else { return false };
-        let is_below = |collection: &str| {
-            let rest = read_at.strip_prefix(collection.trim_end_matches('/'));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.at.evaluation().is_ok_and(|evaluation| !is_below(evaluation.remote_collection()))
+        self.at.evaluation().is_ok_and(|evaluation| !is_within(read_at, evaluation.remote_collection()))
     }
 
     /// Returns the resource with the id that its content states. Writes use this id.

@@ -285,8 +285,12 @@ impl Remote {
     ) -> Result<Observed, SyncError> {
         let shown = read.as_ref().ok().and_then(|observed| observed.payload.as_ref());
         let alias = shown.and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
+        let names = Wanted::of(&at);
         let address = match &read {
-            Ok(observed) if observed.is_elsewhere() => Address::Elsewhere(alias.as_deref()),
+            // Only an id that the payload states may belong to another collection.
+            Ok(observed) if names.id.is_some() && observed.is_elsewhere() => {
+                Address::Elsewhere(alias.as_deref())
+            }
             Ok(_) => Address::Found(alias.as_deref()),
             Err(_) if is_not_found(&read) => Address::NotFound,
             Err(error) if !doomed && self.is_refused_without_parent(&at, error).await => {
@@ -304,7 +308,7 @@ impl Remote {
         let put_creates = address == Address::NotFound && at.is_created_by_put();
         // A candidate for deletion was applied before.
         let is_known = doomed || self.is_known(wanted, address).await;
-        let question = Question { wanted: Wanted::of(&at), put_creates, is_known, doomed };
+        let question = Question { wanted: names, put_creates, is_known, doomed };
         let list;
         let not_listed = ListAnswer::Unknown(Doubt::NotListed);
         let mut verdict = judge(&question, address, &not_listed);
