@@ -12,12 +12,10 @@ ARGS ?=
 IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)$(OPERATOR_IMAGE_DIGEST:%=@%)
 # The target directory of cargo: CARGO_TARGET_DIR, its configuration, or target/.
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# Tests that need a real API server, Helm or sshd, so plain `cargo test` does not run them.
-CLUSTER_TESTS = chart cluster conformance operator fixtures_ssh install samples sharded shipped ssh upgrade
-# Those of them that are long, each beside the others.
-LONG_CLUSTER_TESTS = operator install
-# Tests that need a real Vault, registry or tinyproxy, so plain `cargo test` does not run them.
-REAL_TESTS = vault registry real_proxy
+# Tests that need real servers, so plain `cargo test` does not run them.
+REAL_TESTS = real real_proxy vault
+# Modules of the tests `real` that need no API server. The others need one each.
+REAL_MODULES = registry secret_store
 # Tests that need the products of bundles/, so plain `cargo test` does not run them.
 PRODUCT_TESTS = products
 # Comments after `##` are the help text.
@@ -39,27 +37,38 @@ demo: build ## Demonstrate the operator in a minute, without a cluster (ARGS=--k
 test: ## Run all tests that do not need a cluster
 	env -u KUBEBUILDER_ASSETS cargo test --workspace
 
-# Each test program has a control plane of its own, and all wait most of the time.
+# Each process of tests has a control plane of its own, and all wait most of the time.
 .PHONY: test-cluster
 test-cluster: build ## Run the tests on a real kube-apiserver and sshd (needs Go and openssh-server)
 	assets=$$(hack/envtest/build.sh) && helm=$$(hack/helm/build.sh) && \
-	cargo test --workspace $(CLUSTER_TESTS:%=--test %) --no-run && \
+	cargo test --workspace --test conformance --test operator --test real --no-run && \
 	export KUBEBUILDER_ASSETS=$$assets HELM=$$helm && \
 	$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
-		$(LONG_CLUSTER_TESTS:%=test-cluster-%) test-cluster-others
+		test-cluster-operator test-cluster-install test-cluster-others
 
-.PHONY: $(LONG_CLUSTER_TESTS:%=test-cluster-%)
-$(LONG_CLUSTER_TESTS:%=test-cluster-%): test-cluster-%:
-	cargo test --workspace --test $*
+.PHONY: test-cluster-operator
+test-cluster-operator:
+	cargo test --workspace --test operator
+
+.PHONY: test-cluster-install
+test-cluster-install:
+	cargo test --workspace --test real -- install::
 
 .PHONY: test-cluster-others
 test-cluster-others:
-	cargo test --workspace $(patsubst %,--test %,$(filter-out $(LONG_CLUSTER_TESTS),$(CLUSTER_TESTS)))
+	cargo test --workspace --test conformance
+	modules=$$(cargo test --workspace --quiet --test real -- --list | sed -n 's/::.*: test$$//p' | sort -u) && \
+	for module in $$modules; do \
+		case " install $(REAL_MODULES) " in *" $$module "*) continue ;; esac; \
+		cargo test --workspace --test real -- "$$module::" || exit 1; \
+	done
 
 .PHONY: test-real
 test-real: ## Run the tests against a real Vault, registry and tinyproxy (needs Go, and tinyproxy)
 	vault=$$(hack/vault/build.sh) && registry=$$(hack/registry/build.sh) && \
-	VAULT_BIN=$$vault REGISTRY_BIN=$$registry cargo test --workspace $(REAL_TESTS:%=--test %)
+	export VAULT_BIN=$$vault REGISTRY_BIN=$$registry && \
+	cargo test --workspace --test real_proxy --test vault && \
+	env -u KUBEBUILDER_ASSETS cargo test --workspace --test real -- $(REAL_MODULES:%=%::)
 
 .PHONY: test-root
 test-root: ## Run the tests that need root: limits of memory, a full disk, and the operator in its image
@@ -163,8 +172,7 @@ lint-spelling: ## Check the spelling with typos; typos.toml lists the exceptions
 .PHONY: lint-clippy
 lint-clippy:
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy --workspace $(CLUSTER_TESTS:%=--test %) $(REAL_TESTS:%=--test %) \
-		$(PRODUCT_TESTS:%=--test %) -- -D warnings
+	cargo clippy --workspace $(REAL_TESTS:%=--test %) $(PRODUCT_TESTS:%=--test %) -- -D warnings
 
 # With the examples, dependencies have the features that clippy has checked them with, so they are not checked again.
 .PHONY: lint-doc

@@ -1,9 +1,5 @@
 //! Against a real API server: the CRDs, the manifests and the rights they grant.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
-
-mod support;
-
 use declarest_operator::crd::SyncPolicy;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{
@@ -11,8 +7,9 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
-use support::world::World;
+
+use crate::support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
+use crate::support::world::World;
 
 #[tokio::test]
 async fn samples_are_accepted_and_listed_with_our_columns() {

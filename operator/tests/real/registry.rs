@@ -1,9 +1,5 @@
 //! Contracts in a real OCI registry: the program that `hack/registry/build.sh` builds.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
-
-mod support;
-
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +12,8 @@ use declarest_operator::crd::{ManagedServer, ManagedServerStatus};
 use ring::digest::{SHA256, digest};
 use rstest::rstest;
 use serde_json::{Value, json};
-use support::world::{World, condition, declarest};
+
+use crate::support::world::{World, condition, declarest};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const LAYER: &str = "application/vnd.pacto.bundle.layer.v1.tar+gzip";

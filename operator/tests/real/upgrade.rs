@@ -1,19 +1,16 @@
 //! Installing over the definitions and objects of v0.3.8, on a real API server of its own: nothing is lost, and the first
 //! run prunes nothing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::time::Duration;
 
 use declarest_operator::crd::{self, SyncPolicy};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use support::cluster::{Cluster, config_dir};
-use support::git_remote::GitRemote;
-use support::rest_server::{Config, RestServer};
-use support::world::{World, declarest};
+
+use crate::support::cluster::{Cluster, config_dir};
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::world::{World, declarest};
 
 /// The finalizer of v0.3.8.
 const FINALIZER: &str = "declarest.io/cleanup";

@@ -1,19 +1,11 @@
 //! The kind SecretStore at a real Vault: the program that `make vault` builds, or any that `VAULT_BIN` names.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
-
-#[path = "../../core/tests/vault/process.rs"]
-mod process;
-mod support;
-#[path = "../../core/tests/vault/vault.rs"]
-#[allow(dead_code, reason = "the tests of the library use the rest")]
-mod vault;
-
 use declarest_core::secrets::vault::VaultAuth;
 use declarest_operator::crd::SecretStore;
 use serde_json::json;
-use support::world::{World, declarest, ready};
-use vault::Vault;
+
+use crate::support::world::{World, declarest, ready};
+use crate::vault::Vault;
 
 /// Waits until Ready of the store has this reason, and returns its message.
 async fn reported(world: &World, reason: &str) -> String {

@@ -1,9 +1,5 @@
 //! The operator as it is shipped, in all namespaces of a real API server.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
-
-mod support;
-
 use std::time::Duration;
 
 use declarest_operator::crd::SyncPolicy;
@@ -12,12 +8,13 @@ use k8s_openapi::api::core::v1::Probe;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::{Client, Discovery};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, OPERATOR_NAMESPACE};
-use support::git_http::GitHttp;
-use support::git_remote::GitRemote;
-use support::rest_server::{Config, RestServer};
-use support::shipped::Shipped;
-use support::world::{declarest, is_true};
+
+use crate::support::cluster::{Cluster, OPERATOR_NAMESPACE};
+use crate::support::git_http::GitHttp;
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::shipped::Shipped;
+use crate::support::world::{declarest, is_true};
 
 async fn create(client: &Client, discovery: &Discovery, namespace: &str, object: Value) {
     let object: DynamicObject = serde_json::from_value(object).unwrap();

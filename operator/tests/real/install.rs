@@ -1,18 +1,15 @@
 //! Installing and uninstalling on a real API server, which has no objects of other tests.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
-use support::manifests::{Kustomization, chart, objects, watch};
-use support::world::World;
+
+use crate::support::cluster::{Cluster, OPERATOR_NAMESPACE, config_dir};
+use crate::support::manifests::{Kustomization, chart, objects, watch};
+use crate::support::world::World;
 
 /// Kinds of other projects that the manifests use, among them cert-manager: group, version, kind and plural. Their
 /// schemas accept everything.

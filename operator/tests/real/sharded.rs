@@ -1,16 +1,13 @@
 //! The overlay `sharded` on a real API server: each of its operators handles its namespaces alone.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
-
-mod support;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use support::cluster::Cluster;
-use support::manifests::{Kustomization, objects};
-use support::shipped::Shipped;
+
+use crate::support::cluster::Cluster;
+use crate::support::manifests::{Kustomization, objects};
+use crate::support::shipped::Shipped;
 
 /// The Deployments of the overlay `sharded` by the shard of their label; that of no label is the shard `main`.
 fn shards() -> Vec<(String, Deployment)> {

@@ -1,14 +1,11 @@
 //! The operator fetches over SSH from a real sshd, on either API.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
-
-mod support;
-
 use serde_json::{Value, json};
-use support::git_remote::GitRemote;
-use support::rest_server::{Config, RestServer};
-use support::sshd::{PASSPHRASE, Sshd};
-use support::world::World;
+
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::sshd::{PASSPHRASE, Sshd};
+use crate::support::world::World;
 
 struct Scene {
     world: World,

@@ -1,15 +1,9 @@
 //! The SSH fixture does what tests of Git over SSH rely on. Needs openssh-server.
-#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
-
-#[path = "support/git_remote.rs"]
-mod git_remote;
-#[path = "support/sshd.rs"]
-mod sshd;
 
 use std::process::Output;
 
-use git_remote::{GitRemote, git_command, output};
-use sshd::Sshd;
+use crate::support::git_remote::{GitRemote, git_command, output};
+use crate::support::sshd::Sshd;
 
 /// Asks the server for its branches with OpenSSH's client, which trusts only `known_hosts`.
 fn list(sshd: &Sshd, remote: &GitRemote, known_hosts: &str) -> Output {

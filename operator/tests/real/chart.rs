@@ -1,9 +1,5 @@
 //! The Helm chart installs what kustomize installs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -11,8 +7,9 @@ use std::process::Command;
 
 use rstest::rstest;
 use serde_json::Value;
-use support::cluster::{OPERATOR_NAMESPACE, config_dir};
-use support::manifests::{Kustomization, chart, kubectl, objects, watch};
+
+use crate::support::cluster::{OPERATOR_NAMESPACE, config_dir};
+use crate::support::manifests::{Kustomization, chart, kubectl, objects, watch};
 
 /// Each value of the chart, and the overlays that do the same.
 #[rstest]

@@ -1,25 +1,22 @@
 //! The path of a user with the shipped samples on a real API server: the Secrets that their comments name, the first push,
 //! a webhook, drift, pruning, new credentials, suspension, a restart, deletion, and the removal of the operator.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fmt::Write as _;
 use std::fs;
 
 use declarest_operator::crd::{ResourceRepository, SyncPolicy};
 use kube::Api;
 use serde_json::{Value, json};
-use support::bearer::Bearer;
-use support::cluster::{Cluster, config_dir};
-use support::git_http::GitHttp;
-use support::git_remote::GitRemote;
-use support::rest_server::{Config, RestServer};
-use support::shipped::Shipped;
-use support::signature::signature;
-use support::vault::FakeVault;
-use support::world::is_true;
+
+use crate::support::bearer::Bearer;
+use crate::support::cluster::{Cluster, config_dir};
+use crate::support::git_http::GitHttp;
+use crate::support::git_remote::GitRemote;
+use crate::support::rest_server::{Config, RestServer};
+use crate::support::shipped::Shipped;
+use crate::support::signature::signature;
+use crate::support::vault::FakeVault;
+use crate::support::world::is_true;
 
 const SAMPLES: [&str; 4] = ["resourcerepository", "managedserver", "secretstore", "syncpolicy"];
 
