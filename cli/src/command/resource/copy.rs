@@ -54,6 +54,8 @@ struct Source {
     path: LogicalPath,
     payload: Value,
     descriptor: Option<Descriptor>,
+    /// Whether it was read from the server.
+    observed: bool,
 }
 
 /// Copies a resource to another path of the repository.
@@ -76,12 +78,12 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
         }
         named_as_its_path(&workspace, &target, &source.payload)?;
         let store = authoring.store()?;
-        let Source { payload, descriptor, .. } = source;
+        let Source { payload, descriptor, observed, .. } = source;
         let draft = Draft { path: target, payload, descriptor };
         if !arguments.force {
             check_absent(&store, [&draft.path])?;
         }
-        save(&workspace, authoring, draft, invocation).await
+        save(&workspace, authoring, draft, observed, invocation).await
     })
 }
 
@@ -93,7 +95,7 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
     block_on(async {
         let workspace = workspace(invocation, &target).await?;
-        let Source { path, payload, descriptor } = source(&workspace, &target.path).await?;
+        let Source { path, payload, descriptor, .. } = source(&workspace, &target.path).await?;
         let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
         if format.payload_type.class() == Class::Binary {
             return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
@@ -105,7 +107,8 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
         }
         let payload = decode(format.payload_type, &edited)
             .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
-        save(&workspace, authoring, Draft { path: path.clone(), payload, descriptor }, invocation).await?;
+        let draft = Draft { path: path.clone(), payload, descriptor };
+        save(&workspace, authoring, draft, false, invocation).await?;
         invocation.messages.verbose(1, &format!("edited {path}"));
         Ok(())
     })
@@ -153,13 +156,14 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
         Ok(resource) => {
             let payload = Arc::unwrap_or_clone(resource.payload);
-            Ok(Source { path: resource.path, payload, descriptor: resource.descriptor })
+            let (path, descriptor) = (resource.path, resource.descriptor);
+            Ok(Source { path, payload, descriptor, observed: false })
         }
         Err(error) if error.category() == Category::NotFound && workspace.is_connected() => {
             let observed = workspace.remote()?.get(path).await?;
             let item = Item::observed(path, observed, &workspace.metadata)?;
             let descriptor = item.format().cloned();
-            Ok(Source { path: path.clone(), payload: item.payload, descriptor })
+            Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
         }
         Err(error) => Err(error.into()),
     }
@@ -187,12 +191,13 @@ async fn save(
     workspace: &Workspace<'_>,
     authoring: Authoring<'_>,
     draft: Draft,
+    observed: bool,
     invocation: &Invocation,
 ) -> Result<(), Failure> {
     let store = authoring.store()?;
     let has_store = invocation.context()?.secret_store().is_ok();
     let options = SecretOptions { has_store, ..SecretOptions::default() };
-    let batch = Batch { collection: None, drafts: vec![draft], observed: false };
+    let batch = Batch { collection: None, drafts: vec![draft], observed };
     Change::new(workspace, &store, vec![batch], &options)?.carry_out(invocation).await?;
     authoring.finish()?;
     Ok(())
