@@ -31,6 +31,30 @@ fn each_commit_of_commands_that_run_at_once_has_only_its_own_change() {
     }
 }
 
+/// The lock is held from the first write of a command to its commit.
+#[rstest]
+#[case::commit(&["repository", "commit", "-m", "x"])]
+#[case::reset(&["repository", "reset", "--hard"])]
+#[case::clean(&["repository", "clean"])]
+#[case::refresh(&["repository", "refresh"])]
+fn the_change_of_another_command_is_neither_committed_nor_discarded(#[case] args: &[&str]) {
+    let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
+    assert_eq!(world.run(&["resource", "save", "/shops/a", "-f", "{}"]).code, 0);
+    let repository = world.home.path("repo");
+    let lock = fs::File::open(repository.join(".git")).unwrap();
+    lock.lock().unwrap();
+    world.declare("shops/a/resource.json", r#"{"half": 1}"#);
+    world.declare("shops/b/resource.json", "{}");
+    let before = git(&repository, &["status", "--porcelain", "--branch"]);
+    let mut running =
+        world.home.command(args, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(running.try_wait().unwrap(), None, "it did not wait");
+    assert_eq!(git(&repository, &["status", "--porcelain", "--branch"]), before);
+    lock.unlock().unwrap();
+    assert!(running.wait().unwrap().success());
+}
+
 #[test]
 fn contexts_that_are_added_at_once_are_all_kept() {
     let home = Home::new();
