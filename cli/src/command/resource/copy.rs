@@ -8,11 +8,11 @@ use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::document::merge;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode, encode};
-use declarest_core::sync::lookup;
+use declarest_core::sync::{Resource, SyncError, lookup};
 
 use super::change::Change;
 use super::item::Item;
-use crate::editor::EditorArgument;
+use crate::editor::{EditorArgument, EditorError};
 use crate::error::Failure;
 use crate::input::overrides;
 use crate::interrupt::block_on;
@@ -95,15 +95,20 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
     block_on(async {
         let workspace = workspace(invocation, &target).await?;
-        let Source { path, payload, descriptor, .. } = source(&workspace, &target.path).await?;
+        let Source { path, payload, descriptor, observed } = source(&workspace, &target.path).await?;
         let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
         if format.payload_type.class() == Class::Binary {
             return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
         }
         let before = encode(format.payload_type, &payload)?;
-        let edited = editor.edit(&format!("the resource {path}"), &before, &format.extension)?;
+        let name = format!("the resource {path}");
+        let edited = editor.edit(&name, &before, &format.extension)?;
         if edited == before {
             return Ok(());
+        }
+        authoring.lock()?;
+        if declared(&workspace, &path)?.map(|now| now.payload) != (!observed).then(|| payload.into()) {
+            return Err(EditorError::Changed(name).into());
         }
         let payload = decode(format.payload_type, &edited)
             .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
@@ -143,12 +148,19 @@ impl CopyArguments {
 /// Opens the workspace. Connects to the server only if the repository does not declare the resource.
 async fn workspace<'i>(invocation: &'i Invocation, target: &Target) -> Result<Workspace<'i>, Failure> {
     let local = Workspace::local(invocation).await?;
-    let found = lookup(local.tree.as_ref(), &local.metadata, &target.path);
-    let missing = found.is_err_and(|error| error.category() == Category::NotFound);
+    let missing = declared(&local, &target.path).is_ok_and(|found| found.is_none());
     if missing && invocation.context()?.context.managed_server.is_some() {
         return Workspace::connected(invocation).await;
     }
     Ok(local)
+}
+
+/// Returns the declared resource with its placeholders, if there is one.
+fn declared(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
+    match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
+        Err(error) if error.category() == Category::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// Reads the declared resource with its placeholders, otherwise the resource of the server.
