@@ -210,7 +210,9 @@ async fn save(
     let has_store = invocation.context()?.secret_store().is_ok();
     let options = SecretOptions { has_store, ..SecretOptions::default() };
     let batch = Batch { collection: None, drafts: vec![draft], observed };
-    Change::new(workspace, &store, vec![batch], &options)?.carry_out(invocation).await?;
+    let change = Change::new(workspace, &store, vec![batch], &options)?;
+    authoring.require_committable(&change.files()?)?;
+    change.carry_out(invocation).await?;
     authoring.finish()?;
     Ok(())
 }

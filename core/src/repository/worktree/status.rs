@@ -1,5 +1,6 @@
 //! The status of a checkout.
 
+use std::path::Path;
 use std::time::Instant;
 
 use git2::{Oid, Repository, RepositoryState, Status, StatusOptions};
@@ -172,6 +173,23 @@ impl Worktree {
         }
         let files = files.into_iter().map(|file| file.path).collect();
         Err(RepositoryError::Uncommitted { directory: self.shown(), files })
+    }
+
+    /// Fails if Git ignores one of `files`, which are relative to the checkout, because a commit would not contain it. A
+    /// file that Git tracks is not ignored.
+    pub fn require_committable<'f>(
+        &self,
+        files: impl IntoIterator<Item = &'f str>,
+    ) -> Result<(), RepositoryError> {
+        let repository = self.repository()?;
+        let index = repository.index().map_err(self.git("read the index of"))?;
+        for file in files {
+            let ignored = repository.is_path_ignored(file).map_err(self.git("read the ignored files of"))?;
+            if ignored && index.get_path(Path::new(file), 0).is_none() {
+                return Err(RepositoryError::Ignored { directory: self.shown(), file: file.to_owned() });
+            }
+        }
+        Ok(())
     }
 
     /// Fails during a merge, rebase, cherry-pick or revert.
