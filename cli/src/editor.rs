@@ -31,6 +31,8 @@ pub enum EditorError {
     Failed { command: String, status: ExitStatus },
     #[error("{0} is empty after editing; nothing was changed")]
     Blank(String),
+    #[error("{0} was changed by another command while it was edited; edit it again")]
+    Changed(String),
 }
 
 impl Categorized for EditorError {
@@ -38,6 +40,7 @@ impl Categorized for EditorError {
         match self {
             Self::Terminal(error) => error.category(),
             Self::Blank(_) => Category::Validation,
+            Self::Changed(_) => Category::Conflict,
             Self::File(_) | Self::Start { .. } | Self::Failed { .. } => Category::Internal,
         }
     }

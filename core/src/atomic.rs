@@ -1,8 +1,8 @@
 //! Writes files atomically: readers see the old or the new content, never a part of it.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The prefix of temporary files. They are never part of desired state.
 const TEMPORARY: &str = ".declarest-";
@@ -26,6 +26,24 @@ pub enum Mode {
 /// is unchanged, too, but a file `.declarest-*` may stay. A symbolic link is replaced, not followed. Blocks.
 pub fn write_atomically(file: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
     replace(file, TEMPORARY, mode, |temporary| temporary.write_all(content))
+}
+
+/// Like [`write_atomically`], for a file that a user names. A symbolic link is followed. A pipe or a device is written
+/// to, because a rename would replace it.
+pub fn write_through(file: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
+    let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
+    if fs::metadata(file).is_ok_and(is_special) {
+        return OpenOptions::new().write(true).open(file)?.write_all(content);
+    }
+    write_atomically(&followed(file), content, mode)
+}
+
+/// Returns the file that a symbolic link leads to; other files, and links to nothing, are returned as they are.
+pub(crate) fn followed(file: &Path) -> PathBuf {
+    match fs::symlink_metadata(file) {
+        Ok(found) if found.is_symlink() => fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()),
+        _ => file.to_owned(),
+    }
 }
 
 /// Like [`write_atomically`], for a file that only the owner may read and that must survive a power failure after

@@ -141,6 +141,17 @@ impl Namespaces {
         self.0.as_ref().map_or_else(Vec::new, |owned| owned.namespaces().keys().cloned().collect())
     }
 
+    /// Returns the namespaces whose work must end: those that are not wanted now, and those that were not wanted when their
+    /// work was ended.
+    fn leaving(&self, wanted: &HashSet<String>) -> Vec<String> {
+        let Some(owned) = &self.0 else { return Vec::new() };
+        let namespaces = owned.namespaces();
+        let leaving = namespaces
+            .iter()
+            .filter(|(namespace, membership)| !wanted.contains(*namespace) || membership.left.is_cancelled());
+        leaving.map(|(namespace, _)| namespace.clone()).collect()
+    }
+
     /// Ends the work in a namespace. Returns whether all of it has ended.
     fn leave(&self, namespace: &str) -> bool {
         let Some(owned) = &self.0 else { return true };
@@ -219,7 +230,7 @@ impl Keeper {
     }
 
     fn is_leaving(&self, wanted: &HashSet<String>) -> bool {
-        self.namespaces.names().iter().any(|namespace| !wanted.contains(namespace))
+        !self.namespaces.leaving(wanted).is_empty()
     }
 
     fn is_incomplete(&self, wanted: &HashSet<String>) -> bool {
@@ -229,8 +240,8 @@ impl Keeper {
     }
 
     async fn settle(&mut self, wanted: &HashSet<String>) {
-        for namespace in self.namespaces.names() {
-            if !wanted.contains(&namespace) && self.namespaces.leave(&namespace) {
+        for namespace in self.namespaces.leaving(wanted) {
+            if self.namespaces.leave(&namespace) {
                 self.releasing.insert(namespace);
             }
         }

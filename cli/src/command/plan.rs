@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use declarest_core::repository::{Mode, write_atomically};
+use declarest_core::repository::{Mode, write_through};
 use declarest_core::sync::{Options, SavedPlan};
 
 use super::resource::{Reported, Targets, outcome, pruning, show_plan, subject};
@@ -65,7 +65,7 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
             let subject = subject(&session, target.path.as_str(), recursive, arguments.prune);
             let content = SavedPlan::encode(&subject, &plan)?;
             let failed = |error| Failure::internal(format!("cannot write {}: {error}", file.display()));
-            write_atomically(file, &content, Mode::Private).map_err(failed)?;
+            write_through(file, &content, Mode::Private).map_err(failed)?;
         }
         if arguments.exit_code && !plan.is_empty() { Err(Failure::Differs) } else { Ok(()) }
     })

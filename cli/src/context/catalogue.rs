@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use declarest_core::payload::fields::{Field, FieldError, read_document};
 use declarest_core::payload::{Object, PayloadType, Position, Value, encode};
-use declarest_core::repository::{Mode, write_atomically};
+use declarest_core::repository::{Mode, write_through};
 
 use super::checks::{self, Problem};
 use super::error::CatalogueError;
@@ -143,7 +143,7 @@ impl Stored {
         if self.text()? != self.content {
             return Err(CatalogueError::Changed(self.file.clone()));
         }
-        write_atomically(&self.file, bytes, Mode::Private).map_err(CatalogueError::io("write", &self.file))
+        write_through(&self.file, bytes, Mode::Private).map_err(CatalogueError::io("write", &self.file))
     }
 
     /// Returns the credentials and the context `wanted`, or the current one, with references to `environment`

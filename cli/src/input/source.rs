@@ -42,8 +42,9 @@ impl Raw {
         if let Some(by_name) = self.by_name() {
             return by_name;
         }
-        if self.bytes.trim_ascii_start().starts_with(b"{") || self.bytes.trim_ascii_start().starts_with(b"[")
-        {
+        // The decoder of JSON reports a byte order mark.
+        let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.bytes).trim_ascii_start();
+        if text.starts_with(b"{") || text.starts_with(b"[") {
             return Descriptor::of(PayloadType::Json);
         }
         match &self.extension {

@@ -8,7 +8,7 @@ mod sarif;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use declarest_core::repository::{Mode, write_atomically};
+use declarest_core::repository::{Mode, write_through};
 
 use crate::error::Failure;
 use crate::output::to_stderr;
@@ -143,7 +143,7 @@ impl Report<'_> {
 
 fn save(file: &Path, content: &[u8]) -> Result<(), Failure> {
     let failed = |error| Failure::internal(format!("cannot write {}: {error}", file.display()));
-    write_atomically(file, content, Mode::Shared).map_err(failed)
+    write_through(file, content, Mode::Shared).map_err(failed)
 }
 
 /// Returns a file of the repository below the directory of the workflow.

@@ -91,6 +91,14 @@ impl<'i> Authoring<'i> {
         Ok(())
     }
 
+    /// Fails if the commit would not contain one of these files, which are relative to the repository.
+    pub fn require_committable(&self, files: &[String]) -> Result<(), RepositoryError> {
+        match &self.repository {
+            Repository::Git(worktree) => worktree.require_committable(files.iter().map(String::as_str)),
+            Repository::Filesystem(_) => Ok(()),
+        }
+    }
+
     /// Returns the store to write to, and locks the repository.
     pub fn store(&self) -> Result<Store, Failure> {
         self.lock()?;

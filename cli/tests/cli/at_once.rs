@@ -31,6 +31,30 @@ fn each_commit_of_commands_that_run_at_once_has_only_its_own_change() {
     }
 }
 
+/// The lock is held from the first write of a command to its commit.
+#[rstest]
+#[case::commit(&["repository", "commit", "-m", "x"])]
+#[case::reset(&["repository", "reset", "--hard"])]
+#[case::clean(&["repository", "clean"])]
+#[case::refresh(&["repository", "refresh"])]
+fn the_change_of_another_command_is_neither_committed_nor_discarded(#[case] args: &[&str]) {
+    let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
+    assert_eq!(world.run(&["resource", "save", "/shops/a", "-f", "{}"]).code, 0);
+    let repository = world.home.path("repo");
+    let lock = fs::File::open(repository.join(".git")).unwrap();
+    lock.lock().unwrap();
+    world.declare("shops/a/resource.json", r#"{"half": 1}"#);
+    world.declare("shops/b/resource.json", "{}");
+    let before = git(&repository, &["status", "--porcelain", "--branch"]);
+    let mut running =
+        world.home.command(args, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(running.try_wait().unwrap(), None, "it did not wait");
+    assert_eq!(git(&repository, &["status", "--porcelain", "--branch"]), before);
+    lock.unlock().unwrap();
+    assert!(running.wait().unwrap().success());
+}
+
 #[test]
 fn contexts_that_are_added_at_once_are_all_kept() {
     let home = Home::new();
@@ -85,6 +109,46 @@ fn an_edit_of_the_catalogue_does_not_undo_the_change_of_another_command() {
     terminal.expect("was changed by another command; repeat this command");
     assert_eq!(terminal.end().0, 5);
     assert_eq!(home.run(&["context", "list", "-o", "text"]).stdout, "old\nadded\n");
+}
+
+/// The other command commits its change, so that the checkout is clean when the editor is closed.
+#[rstest]
+#[case::resource(&["resource", "edit", "/shops/a"], "shops/a/resource.json")]
+#[case::metadata(&["resource", "metadata", "edit", "/shops/"], "shops/_/metadata.yaml")]
+#[case::defaults(&["resource", "defaults", "edit", "/shops/"], "shops/_/defaults.yaml")]
+#[case::defaults_config(&["resource", "defaults", "config", "edit", "/shops/"], "shops/_/metadata.yaml")]
+fn an_edit_does_not_undo_the_change_of_another_command(#[case] args: &[&str], #[case] file: &str) {
+    let metadata =
+        "resource: {id: /id, format: json, defaults: {value: '{{include defaults.yaml}}', mode: inherit}}\n";
+    let world = World::with_repository(
+        "git: {local: {baseDir: <home>/repo}}",
+        &["/shops"],
+        &[
+            ("shops/a/resource.json", "{\"id\": \"a\", \"tier\": \"old\"}\n"),
+            ("shops/_/metadata.yaml", metadata),
+            ("shops/_/defaults.yaml", "size: old\n"),
+        ],
+    );
+    let repository = world.home.path("repo");
+    git(&repository, &["init", "--quiet", "--initial-branch=main"]);
+    git(&repository, &["add", "--all"]);
+    git(&repository, &["commit", "--quiet", "--message", "start"]);
+    let script = SLOW_EDITOR.replace("s/old/new/", "s/old/new/; s/inherit/replace/; s,id: /id,id: /name,");
+    world.home.write("editor", &script);
+    fs::set_permissions(world.home.path("editor"), fs::Permissions::from_mode(0o755)).unwrap();
+    let editor = world.home.path("editor").display().to_string();
+    let args = [args, &["--editor", &editor, "--ignore-warnings"]].concat();
+    let path = std::env::var("PATH").unwrap();
+    let mut terminal = Terminal::start(world.home.command(&args, &[("PATH", &path), ("TERM", "xterm")]));
+    wait_for(|| world.home.path("open").exists());
+    let changed = world.declared(file).unwrap().replace("old", "other").replace("json", "yaml");
+    world.declare(file, &changed);
+    git(&repository, &["commit", "--quiet", "--all", "--message", "other"]);
+    fs::remove_file(world.home.path("open")).unwrap();
+    terminal.expect("was changed by another command");
+    assert_eq!(terminal.end().0, 5);
+    assert_eq!(world.declared(file).unwrap(), changed);
+    assert_eq!(git(&repository, &["status", "--porcelain"]), "");
 }
 
 #[rstest]

@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use crate::byte_server::ByteServer;
+use crate::world::World;
 
 #[rstest]
 #[case::text("text/plain; charset=utf-8", "hello", "note.txt")]
@@ -64,4 +65,12 @@ fn a_file_of_text_is_replaced_if_the_answer_is_an_object() {
     assert_eq!(run.code, 0, "{run}");
     assert!(!home.path("repo/notes/a/resource.txt").exists());
     assert!(home.read("repo/notes/a/resource.json").contains("size"));
+}
+
+#[test]
+fn json_with_a_byte_order_mark_is_not_binary() {
+    let world = World::new(&["/shops"], &[]);
+    let run = world.run_with(&["resource", "save", "/shops/rio"], "\u{feff}{\"id\": \"rio\"}");
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("byte order mark; save it as UTF-8 without one"), "{run}");
 }

@@ -44,6 +44,7 @@ mod init;
 mod interrupt;
 mod masked_lists;
 mod metadata_keys;
+mod named_files;
 mod names_and_ids;
 #[path = "../../../core/tests/support/network.rs"]
 mod network;

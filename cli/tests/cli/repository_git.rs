@@ -197,3 +197,34 @@ fn a_bare_repository_or_a_file_is_no_checkout() {
     let run = home.run(&["repository", "status"]);
     assert_eq!((run.code, run.stderr.as_str()), (2, "repository root <home>/work is not a directory\n"));
 }
+
+/// A commit would lose the second parent, and could contain conflict markers.
+#[rstest]
+#[case::conflict("git merge --quiet side", &["repository", "commit", "-m", "x"])]
+#[case::merged("git merge --quiet --no-commit --strategy=ours side", &["repository", "commit", "-m", "x"])]
+#[case::clean("git merge --quiet --no-commit --strategy=ours side", &["resource", "save", "/b", "-f", "{}"])]
+#[case::rebase("git rebase --quiet side", &["repository", "commit", "-m", "x"])]
+fn an_unfinished_merge_is_not_committed(#[case] begun: &str, #[case] args: &[&str]) {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    let work = home.path("work");
+    let commit = |content: &str| {
+        home.write("work/a/resource.json", content);
+        git(&work, &["add", "--all"]);
+        git(&work, &["commit", "--quiet", "--message", content]);
+    };
+    assert_eq!(home.run(&["repository", "init"]).code, 0);
+    commit("{}");
+    git(&work, &["checkout", "--quiet", "-b", "side"]);
+    commit(r#"{"side": 1}"#);
+    git(&work, &["checkout", "--quiet", "main"]);
+    commit(r#"{"main": 1}"#);
+    let identity = "export GIT_COMMITTER_NAME=Bob GIT_COMMITTER_EMAIL=bob@test";
+    // It ends with an error if there is a conflict.
+    home.shell(&format!("{identity}; cd work && {begun}")).output().unwrap();
+    let before = git(&work, &["log", "--all", "--format=%h %s"]);
+    let run = home.run_with(args, &[("DECLAREST_IGNORE_WARNINGS", "1")], "");
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("has not ended; end or abort it with git first"), "{run}");
+    assert_eq!(git(&work, &["log", "--all", "--format=%h %s"]), before);
+    assert!(!exists(&home, "work/b"));
+}

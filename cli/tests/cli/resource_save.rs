@@ -194,3 +194,33 @@ fn git(#[case] args: &[&str], #[case] message: &str) {
     assert!(run.stderr.contains("clean git worktree"), "{run}");
     assert!(world.run(&["resource", "save", "/shops/rio", "-m", " "]).stderr.contains("--message is blank"));
 }
+
+/// Otherwise a commit would lack the file, and the placeholder of a sidecar would refer to nothing.
+#[rstest]
+#[case::payload("logs/", "/shops/logs/rio")]
+#[case::sidecar(".env", "/shops/oslo")]
+fn a_file_that_git_ignores_is_not_saved(#[case] pattern: &str, #[case] path: &str) {
+    let metadata = "resource: {id: /id, externalizedAttributes: [{path: /text, file: .env}]}\n";
+    let repository = "git: {local: {baseDir: <home>/repo}}";
+    let world = World::with_repository(repository, &["/shops"], &[("shops/_/metadata.yaml", metadata)]);
+    world.declare(".gitignore", pattern);
+    assert_eq!(world.run(&["repository", "commit", "-m", "start"]).code, 0);
+    let id = path.rsplit('/').next().unwrap();
+    let payload = format!(r#"{{"id": "{id}", "text": "a"}}"#);
+    let run = world.run(&["resource", "save", path, "-f", &payload]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(
+        run.stderr.contains("so a commit would not contain it; change the pattern in .gitignore"),
+        "{run}"
+    );
+    assert_eq!(world.declared(&format!("{}/resource.json", path.trim_start_matches('/'))), None);
+    // A file that is tracked in spite of the pattern is committed.
+    world.declare(".gitignore", "");
+    assert_eq!(world.run(&["repository", "commit", "-m", "no pattern"]).code, 0);
+    assert_eq!(world.run(&["resource", "save", path, "-f", &payload]).code, 0);
+    world.declare(".gitignore", pattern);
+    assert_eq!(world.run(&["repository", "commit", "-m", "pattern"]).code, 0);
+    let other = payload.replace("\"a\"", "\"b\"");
+    assert_eq!(world.run(&["resource", "save", path, "-f", &other, "--force"]).code, 0);
+    assert_eq!(crate::git::git(&world.home.path("repo"), &["status", "--porcelain"]), "");
+}

@@ -334,3 +334,23 @@ fn without_metadata_a_user_is_created_once() {
         "{run}"
     );
 }
+
+/// A gateway may answer for a server that it cannot reach, so an answer without content says nothing about the resource.
+#[rstest]
+#[case::save(&["resource", "save", "/shops/rio", "--force"])]
+#[case::wildcard(&["resource", "save", "/shops/_", "--force"])]
+#[case::refresh(&["resource", "apply", "/shops/rio", "--refresh"])]
+#[case::copy(&["resource", "copy", "/shops/lima", "/shops/rio", "--force"])]
+fn an_answer_without_content_removes_no_file(#[case] args: &[&str], #[values("", "null")] content: &str) {
+    let content = content.to_owned();
+    let server = ApiServer::start(&["/shops"], move |request, store| match request.method.as_str() {
+        "GET" if request.path != "/shops" => Answer::text(200, "application/json", &content),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let place = Place::new(server, &[("shops/rio/resource.json", r#"{"id": "rio"}"#)]);
+    place.server.put("/shops/rio", json!({"id": "rio"}));
+    let before = place.files();
+    let run = place.run(args);
+    assert_eq!((run.code, place.files()), (2, before), "{run}");
+    assert!(run.stderr.contains("has no content, so there is nothing to save"), "{run}");
+}

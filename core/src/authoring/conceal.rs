@@ -60,6 +60,7 @@ pub struct Concealed {
 
 /// Takes the secrets out of `batches` without writing anything. Fails if
 ///
+/// - a draft of the server has no content;
 /// - a value looks like a secret but is neither declared nor selected, unless plain text is allowed;
 /// - a secret has to be stored but no store is configured;
 /// - a secret is neither a string nor null, because stores hold strings only;
@@ -131,6 +132,10 @@ impl Candidate {
 impl Candidates {
     fn of(metadata: &Metadata, batch: Batch, options: &SecretOptions) -> Result<Self, AuthoringError> {
         let Batch { collection, drafts, observed } = batch;
+        // A store removes the file of a null, which a user can request, but an answer without content does not.
+        if let Some(empty) = drafts.iter().find(|draft| observed && draft.payload.is_null()) {
+            return Err(AuthoringError::NoContent(empty.path.clone()));
+        }
         let drafts = drafts.into_iter().map(|draft| Candidate::of(metadata, draft, options));
         let drafts: Vec<Candidate> = drafts.collect::<Result<_, _>>()?;
         let has_attributes = |payload: &Value| payload.as_object().is_some() || is_whole_placeholder(payload);

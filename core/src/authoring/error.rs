@@ -20,6 +20,9 @@ pub enum AuthoringError {
     /// The resource already exists.
     #[error("resource {0} already exists; rerun with --force to overwrite it")]
     Exists(LogicalPath),
+    /// The server shows nothing of the resource, so that saving it would remove its file.
+    #[error("the answer of the server for {0} has no content, so there is nothing to save")]
+    NoContent(LogicalPath),
     /// The payload to split into items is not a list.
     #[error("the payload for {0} is not a list; give an array or an object with an array called \"items\"")]
     NotAList(LogicalPath),
@@ -136,6 +139,7 @@ impl Categorized for AuthoringError {
             Self::Repository(error) => error.category(),
             Self::Metadata(error) => error.category(),
             Self::Exists(_)
+            | Self::NoContent(_)
             | Self::NotAList(_)
             | Self::Nameless { .. }
             | Self::ItemPath { .. }

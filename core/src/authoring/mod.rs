@@ -125,13 +125,21 @@ impl Prepared {
     /// Writes the files of externalized attributes, then the payload. Returns the payload's file, or `None` if the
     /// payload is null, which removes the file.
     pub fn write(&self, store: &Store) -> Result<Option<ResourceFile>, RepositoryError> {
-        let save = Save {
+        store.save(&self.path, &self.saved.payload, &self.save())
+    }
+
+    /// Returns the files that [`Prepared::write`] writes, relative to the root.
+    pub fn files(&self, store: &Store) -> Result<Vec<String>, RepositoryError> {
+        store.files(&self.path, &self.saved.payload, &self.save())
+    }
+
+    fn save(&self) -> Save<'_> {
+        Save {
             descriptor: self.descriptor.as_ref(),
             format: self.format,
             sidecars: &self.saved.sidecars,
             stale: &self.stale,
-        };
-        store.save(&self.path, &self.saved.payload, &save)
+        }
     }
 }
 

@@ -295,6 +295,22 @@ pub enum RepositoryError {
         /// The files, relative to it, sorted.
         files: Vec<String>,
     },
+    /// A file that Git ignores cannot be committed.
+    #[error(
+        "Git ignores {file} in {directory}, so a commit would not contain it; change the pattern in .gitignore that \
+         matches it"
+    )]
+    Ignored {
+        /// The directory on disk.
+        directory: String,
+        /// The file, relative to it.
+        file: String,
+    },
+    /// A merge, rebase, cherry-pick or revert was begun in the checkout. A commit would not record it.
+    #[error(
+        "{0} has a merge, rebase, cherry-pick or revert that has not ended; end or abort it with git first"
+    )]
+    Unfinished(String),
     /// A fetch or push did not end before its deadline.
     #[error("repository {url}: {action} branch \"{branch}\" was cancelled because it took too long")]
     Timeout {
@@ -430,6 +446,8 @@ impl Categorized for RepositoryError {
             | Self::DetachedHead(_)
             | Self::NoCommit { .. }
             | Self::Uncommitted { .. }
+            | Self::Ignored { .. }
+            | Self::Unfinished(_)
             | Self::ShallowRemote(_) => Category::Validation,
             Self::RootMissing(_)
             | Self::PayloadMissing { .. }

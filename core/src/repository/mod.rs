@@ -35,7 +35,7 @@ mod tree;
 mod unused;
 mod worktree;
 
-pub use crate::atomic::{Mode, write_atomically};
+pub use crate::atomic::{Mode, write_atomically, write_through};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;

@@ -220,9 +220,14 @@ impl Reviewer {
         request: &AdmissionRequest<DynamicObject>,
     ) -> Result<(), Denial> {
         let policies = self.policies(request.namespace.as_deref().unwrap_or_default()).await?;
+        // The deletion of a collection has no name, but is reviewed for each of its objects.
+        let name = match &request.old_object {
+            Some(object) => object.name_any(),
+            None => request.name.clone(),
+        };
         let uses = |policy: &&SyncPolicy| {
             policy.metadata.deletion_timestamp.is_none()
-                && K::reference(policy).is_some_and(|reference| reference.name == request.name)
+                && K::reference(policy).is_some_and(|reference| reference.name == name)
         };
         let users: Vec<String> =
             policies.iter().filter(uses).map(|policy| format!("\"{}\"", policy.name_any())).collect();
@@ -232,7 +237,7 @@ impl Reviewer {
         Err(Denial::conflict(format!(
             "{} \"{}\" is used by SyncPolicy {}; delete the policy first, or let it use another object",
             K::NAME,
-            request.name,
+            name,
             users.join(", ")
         )))
     }

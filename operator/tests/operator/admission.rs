@@ -79,13 +79,19 @@ impl Host {
     /// Sends a review as an API server does; the response to it.
     async fn review(&self, operation: &str, object: &Value, before: &Value) -> Value {
         let shown = if object.is_null() { before } else { object };
+        self.review_named(shown["metadata"]["name"].as_str().unwrap(), operation, object, before).await
+    }
+
+    /// Like [`Self::review`], with another name of the request.
+    async fn review_named(&self, name: &str, operation: &str, object: &Value, before: &Value) -> Value {
+        let shown = if object.is_null() { before } else { object };
         let kind = shown["kind"].as_str().unwrap();
         let group = json!({"group": "declarest.io", "version": "v1alpha1", "kind": kind});
         let resource = json!({"group": "declarest.io", "version": "v1alpha1", "resource": format!("{}s", kind.to_lowercase())});
         let review = json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {
-                "uid": "7", "kind": group, "resource": resource, "name": shown["metadata"]["name"],
+                "uid": "7", "kind": group, "resource": resource, "name": name,
                 "namespace": self.world.namespace, "operation": operation, "userInfo": {}, "dryRun": false,
                 "object": object, "oldObject": before, "options": null,
             },
@@ -221,6 +227,10 @@ async fn what_a_policy_uses_cannot_be_deleted() {
     let other = with(server.clone(), "/metadata/name", json!("other"));
     assert_eq!(host.denial("DELETE", &Value::Null, &other).await, "");
     assert_eq!(host.denial("DELETE", &Value::Null, &policy("a", "/a")).await, "");
+    // The reviews of `kubectl delete --raw` for a collection have no name.
+    let response = host.review_named("", "DELETE", &Value::Null, &server).await;
+    let message = response["status"]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("ManagedServer \"server\" is used by"), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -213,3 +213,29 @@ async fn claims_that_are_not_needed_are_deleted() {
     assert!(exists(&held).await);
     leases.delete(&held, &DeleteParams::default()).await.unwrap();
 }
+
+/// The rounds of a namespace that leaves end before its claim is released. It may be selected again in the meantime.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_returns_while_it_leaves_is_reconciled_again() {
+    let shard = format!("e-{:08x}", fastrand::u32(..));
+    let flags = [
+        "--leader-elect".to_owned(),
+        format!("--watch-namespace-selector=shard={shard}"),
+        format!("--shard-name={shard}"),
+    ];
+    let world = World::start_clustered(&flags.each_ref().map(String::as_str)).await;
+    let tenant = Tenant::create(&world).await;
+    label(&world, &world.namespace, &shard).await;
+    world.applied(&tenant.git.head()).await;
+    // A write is in flight when both labels arrive, and ends later.
+    tenant.server.latency(Duration::from_secs(1));
+    let revision = tenant.commit(1);
+    world.notify().await;
+    let begun = || async { (tenant.server.writes().len() > RESOURCES).then_some(()) };
+    world.eventually("the run writes", begun).await;
+    label(&world, &world.namespace, "none").await;
+    label(&world, &world.namespace, &shard).await;
+    tenant.server.latency(Duration::ZERO);
+    world.applied(&revision).await;
+    tenant.assert_written_once(1);
+}

@@ -7,7 +7,7 @@ use declarest_core::repository::DefaultsEdit;
 
 use super::super::metadata::Subject;
 use super::{ProfileArguments, Stored};
-use crate::editor::{Editor, EditorArgument};
+use crate::editor::{Editor, EditorArgument, EditorError};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::repository::{Authoring, MessageArgument, Push};
@@ -26,7 +26,7 @@ pub fn baseline(
     let message = format!("declarest: edit resource defaults {}", subject.text);
     change(subject, message, invocation, |stored| {
         let name = format!("the defaults of {}", stored.subject.text);
-        let Some(members) = edited(&editor, &name, stored.members(None)?)? else { return Ok(None) };
+        let Some(members) = edited(&editor, &name, || stored.members(None))? else { return Ok(None) };
         Ok(Some(stored.document.keep_defaults(None, members, EXTENSION)?))
     })
 }
@@ -63,7 +63,8 @@ pub fn profile(
     let message = format!("declarest: edit resource defaults profile {} {profile}", subject.text);
     change(subject, message, invocation, |stored| {
         let name = format!("the profile {profile} of {}", stored.subject.text);
-        let Some(members) = edited(&editor, &name, stored.members(Some(&profile))?)? else { return Ok(None) };
+        let members = || stored.members(Some(&profile));
+        let Some(members) = edited(&editor, &name, members)? else { return Ok(None) };
         Ok(Some(stored.document.keep_defaults(Some(&profile), members, EXTENSION)?))
     })
 }
@@ -98,25 +99,39 @@ fn change(
 ) -> Result<(), Failure> {
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), message, Push::Configured)?;
     let mut stored = Stored::open(subject, invocation)?;
+    let before = stored.document.clone();
     let Some(files) = edit(&mut stored)? else { return Ok(()) };
     let Stored { subject, store, document } = stored;
     metadata::check(&document, subject.selector.is_collection())?;
     authoring.lock()?;
+    let Stored { subject, document: now, .. } = Stored::open(subject, invocation)?;
+    if now != before {
+        return Err(EditorError::Changed(format!("the metadata of {}", subject.text)).into());
+    }
     store.write_metadata(&subject.selector, &document.encode_yaml()?, &files)?;
     authoring.finish()?;
     Ok(())
 }
 
-/// Opens `members` in the editor. Returns `None` if they are not changed; a blank text has no members.
-fn edited(editor: &Editor, name: &str, members: Option<Object>) -> Result<Option<Object>, Failure> {
-    let before = match members {
+/// Opens `members`, as they are now, in the editor. Returns `None` if they are not changed; a blank text has no members.
+fn edited(
+    editor: &Editor,
+    name: &str,
+    members: impl Fn() -> Result<Option<Object>, Failure>,
+) -> Result<Option<Object>, Failure> {
+    let shown = members()?;
+    let before = match shown.clone() {
         Some(members) => encode(PayloadType::Yaml, &Value::Object(members))?,
         None => Vec::new(),
     };
-    let Some(text) = editor.edit_or_clear(name, &before, ".yaml")? else { return Ok(Some(Object::new())) };
-    if text == before {
+    let text = editor.edit_or_clear(name, &before, ".yaml")?;
+    if text.as_ref() == Some(&before) {
         return Ok(None);
     }
+    if members()? != shown {
+        return Err(EditorError::Changed(name.to_owned()).into());
+    }
+    let Some(text) = text else { return Ok(Some(Object::new())) };
     match decode(PayloadType::Yaml, &text).map_err(|error| refused(name, &error))? {
         Value::Object(members) => Ok(Some(members)),
         other => Err(Failure::invalid(format!("{name}: expected an object, found {}", other.kind()))),

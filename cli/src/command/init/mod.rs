@@ -249,7 +249,7 @@ fn import(arguments: &InitArguments, invocation: &Invocation) -> Result<(Importe
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
     block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        let imported = arguments.import.import(&workspace, &authoring.store()?, &root, invocation).await?;
+        let imported = arguments.import.import(&workspace, &authoring, &root, invocation).await?;
         authoring.finish()?;
         // The import may have written metadata.
         let workspace = Workspace::connected(invocation).await?;

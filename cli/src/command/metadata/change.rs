@@ -9,7 +9,7 @@ use declarest_core::repository::DefaultsEdit;
 
 use super::Subject;
 use crate::context::{MetadataSource, RepositoryPlace};
-use crate::editor::EditorArgument;
+use crate::editor::{EditorArgument, EditorError};
 use crate::error::Failure;
 use crate::input::PayloadArguments;
 use crate::interrupt::block_on_local;
@@ -84,10 +84,7 @@ pub fn edit(
     let authoring = commit.begin(&subject, invocation)?;
     let editor = editor.editor(invocation)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
-    let before = match workspace.metadata.stored(&subject.selector)?.last() {
-        Some(document) => document.encode_yaml()?,
-        None => Vec::new(),
-    };
+    let before = stored(&subject, &workspace)?;
     let name = format!("the metadata of {}", subject.text);
     let edited = editor.edit(&name, &before, ".yaml")?;
     if edited == before {
@@ -95,8 +92,18 @@ pub fn edit(
     }
     let document = checked(&subject, &name, PayloadType::Yaml, &edited)?;
     lock(authoring.as_ref())?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
+    if stored(&subject, &workspace)? != before {
+        return Err(EditorError::Changed(name).into());
+    }
     store(&subject, &workspace, &document)?;
     finish(authoring)
+}
+
+/// Returns the stored document as YAML; empty if there is none.
+fn stored(subject: &Subject, workspace: &Workspace<'_>) -> Result<Vec<u8>, Failure> {
+    let stored = workspace.metadata.stored(&subject.selector)?;
+    Ok(stored.last().map(|document| document.encode_yaml()).transpose()?.unwrap_or_default())
 }
 
 /// Locks the repository before a change of metadata, if the change is committed.

@@ -9,7 +9,9 @@ const NOTHING: &str = "nothing to discard: a filesystem repository has no commit
 
 /// `repository reset`.
 pub fn reset(arguments: &ResetArguments, invocation: &Invocation) -> Result<(), Failure> {
-    match Repository::open(invocation.context()?, Contact::None)? {
+    let repository = Repository::open(invocation.context()?, Contact::None)?;
+    let _lock = repository.lock()?;
+    match &repository {
         Repository::Filesystem(_) => invocation.messages.verbose(1, NOTHING),
         Repository::Git(worktree) => worktree.reset(arguments.hard)?,
     }
@@ -18,7 +20,9 @@ pub fn reset(arguments: &ResetArguments, invocation: &Invocation) -> Result<(), 
 
 /// `repository clean`.
 pub fn clean(invocation: &Invocation) -> Result<(), Failure> {
-    match Repository::open(invocation.context()?, Contact::None)? {
+    let repository = Repository::open(invocation.context()?, Contact::None)?;
+    let _lock = repository.lock()?;
+    match &repository {
         Repository::Filesystem(_) => invocation.messages.verbose(1, NOTHING),
         Repository::Git(worktree) => worktree.clean()?,
     }

@@ -7,7 +7,7 @@ use super::{CommitArguments, PushArguments};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
-use crate::repository::{Contact, Repository, RepositoryUseError, deadline, worktree};
+use crate::repository::{Contact, Repository, RepositoryUseError, deadline, not_git, worktree};
 
 /// `repository init`.
 pub fn init(invocation: &Invocation) -> Result<(), Failure> {
@@ -17,7 +17,9 @@ pub fn init(invocation: &Invocation) -> Result<(), Failure> {
 /// `repository refresh`.
 pub fn refresh(invocation: &Invocation) -> Result<(), Failure> {
     let messages = &invocation.messages;
-    let Repository::Git(worktree) = Repository::open(invocation.context()?, Contact::Remote)? else {
+    let repository = Repository::open(invocation.context()?, Contact::Remote)?;
+    let _lock = repository.lock()?;
+    let Repository::Git(worktree) = &repository else {
         messages.verbose(1, "nothing to refresh: a filesystem repository has no remote");
         return Ok(());
     };
@@ -70,7 +72,11 @@ pub fn commit(arguments: &CommitArguments, invocation: &Invocation) -> Result<()
     if message.trim().is_empty() {
         return Err(RepositoryUseError::BlankMessage.into());
     }
-    let worktree = worktree(invocation.context()?, Contact::None, "a commit")?;
+    let context = invocation.context()?;
+    let repository = Repository::open(context, Contact::None)?;
+    // A change that another command has begun belongs to its own commit.
+    let _lock = repository.lock()?;
+    let Repository::Git(worktree) = &repository else { return Err(not_git(context, "a commit")) };
     let revision = worktree.commit(message)?;
     let summary = match &revision {
         Some(revision) => format!("committed {revision}"),

@@ -39,6 +39,12 @@ impl<'w> Change<'w> {
         Ok(Self { workspace, store, prepared, concealed })
     }
 
+    /// Returns the files of resources that the change writes, relative to the repository.
+    pub fn files(&self) -> Result<Vec<String>, RepositoryError> {
+        let files = self.prepared.iter().map(|prepared| prepared.files(self.store));
+        Ok(files.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
     /// Writes secrets first, so that no placeholder refers to a missing secret. Metadata of secret attributes is
     /// written before the files, metadata that declares whole resources as secret after them.
     pub async fn carry_out(self, invocation: &Invocation) -> Result<(), Failure> {

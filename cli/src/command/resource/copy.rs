@@ -8,11 +8,11 @@ use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::document::merge;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode, encode};
-use declarest_core::sync::lookup;
+use declarest_core::sync::{Resource, SyncError, lookup};
 
 use super::change::Change;
 use super::item::Item;
-use crate::editor::EditorArgument;
+use crate::editor::{EditorArgument, EditorError};
 use crate::error::Failure;
 use crate::input::overrides;
 use crate::interrupt::block_on;
@@ -54,6 +54,8 @@ struct Source {
     path: LogicalPath,
     payload: Value,
     descriptor: Option<Descriptor>,
+    /// Whether it was read from the server.
+    observed: bool,
 }
 
 /// Copies a resource to another path of the repository.
@@ -76,12 +78,12 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
         }
         named_as_its_path(&workspace, &target, &source.payload)?;
         let store = authoring.store()?;
-        let Source { payload, descriptor, .. } = source;
+        let Source { payload, descriptor, observed, .. } = source;
         let draft = Draft { path: target, payload, descriptor };
         if !arguments.force {
             check_absent(&store, [&draft.path])?;
         }
-        save(&workspace, authoring, draft, invocation).await
+        save(&workspace, authoring, draft, observed, invocation).await
     })
 }
 
@@ -93,19 +95,25 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
     block_on(async {
         let workspace = workspace(invocation, &target).await?;
-        let Source { path, payload, descriptor } = source(&workspace, &target.path).await?;
+        let Source { path, payload, descriptor, observed } = source(&workspace, &target.path).await?;
         let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
         if format.payload_type.class() == Class::Binary {
             return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
         }
         let before = encode(format.payload_type, &payload)?;
-        let edited = editor.edit(&format!("the resource {path}"), &before, &format.extension)?;
+        let name = format!("the resource {path}");
+        let edited = editor.edit(&name, &before, &format.extension)?;
         if edited == before {
             return Ok(());
         }
+        authoring.lock()?;
+        if declared(&workspace, &path)?.map(|now| now.payload) != (!observed).then(|| payload.into()) {
+            return Err(EditorError::Changed(name).into());
+        }
         let payload = decode(format.payload_type, &edited)
             .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
-        save(&workspace, authoring, Draft { path: path.clone(), payload, descriptor }, invocation).await?;
+        let draft = Draft { path: path.clone(), payload, descriptor };
+        save(&workspace, authoring, draft, false, invocation).await?;
         invocation.messages.verbose(1, &format!("edited {path}"));
         Ok(())
     })
@@ -140,12 +148,19 @@ impl CopyArguments {
 /// Opens the workspace. Connects to the server only if the repository does not declare the resource.
 async fn workspace<'i>(invocation: &'i Invocation, target: &Target) -> Result<Workspace<'i>, Failure> {
     let local = Workspace::local(invocation).await?;
-    let found = lookup(local.tree.as_ref(), &local.metadata, &target.path);
-    let missing = found.is_err_and(|error| error.category() == Category::NotFound);
+    let missing = declared(&local, &target.path).is_ok_and(|found| found.is_none());
     if missing && invocation.context()?.context.managed_server.is_some() {
         return Workspace::connected(invocation).await;
     }
     Ok(local)
+}
+
+/// Returns the declared resource with its placeholders, if there is one.
+fn declared(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
+    match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
+        Err(error) if error.category() == Category::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// Reads the declared resource with its placeholders, otherwise the resource of the server.
@@ -153,13 +168,14 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
         Ok(resource) => {
             let payload = Arc::unwrap_or_clone(resource.payload);
-            Ok(Source { path: resource.path, payload, descriptor: resource.descriptor })
+            let (path, descriptor) = (resource.path, resource.descriptor);
+            Ok(Source { path, payload, descriptor, observed: false })
         }
         Err(error) if error.category() == Category::NotFound && workspace.is_connected() => {
             let observed = workspace.remote()?.get(path).await?;
             let item = Item::observed(path, observed, &workspace.metadata)?;
             let descriptor = item.format().cloned();
-            Ok(Source { path: path.clone(), payload: item.payload, descriptor })
+            Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
         }
         Err(error) => Err(error.into()),
     }
@@ -187,13 +203,16 @@ async fn save(
     workspace: &Workspace<'_>,
     authoring: Authoring<'_>,
     draft: Draft,
+    observed: bool,
     invocation: &Invocation,
 ) -> Result<(), Failure> {
     let store = authoring.store()?;
     let has_store = invocation.context()?.secret_store().is_ok();
     let options = SecretOptions { has_store, ..SecretOptions::default() };
-    let batch = Batch { collection: None, drafts: vec![draft], observed: false };
-    Change::new(workspace, &store, vec![batch], &options)?.carry_out(invocation).await?;
+    let batch = Batch { collection: None, drafts: vec![draft], observed };
+    let change = Change::new(workspace, &store, vec![batch], &options)?;
+    authoring.require_committable(&change.files()?)?;
+    change.carry_out(invocation).await?;
     authoring.finish()?;
     Ok(())
 }

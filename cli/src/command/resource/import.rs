@@ -87,7 +87,7 @@ pub fn import(arguments: &ImportArguments, invocation: &Invocation) -> Result<()
     let authoring = Authoring::begin(invocation, &arguments.message, default, Push::Configured)?;
     let imported = block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        arguments.options.import(&workspace, &authoring.store()?, &path, invocation).await
+        arguments.options.import(&workspace, &authoring, &path, invocation).await
     })?;
     output.show(&imported, Some(&imported.text()))?;
     authoring.finish()?;
@@ -114,10 +114,11 @@ impl ImportOptions {
     pub async fn import(
         &self,
         workspace: &Workspace<'_>,
-        store: &Store,
+        authoring: &Authoring<'_>,
         path: &LogicalPath,
         invocation: &Invocation,
     ) -> Result<Imported, Failure> {
+        let store = authoring.store()?;
         // Read.
         let mut crawl = crawl(workspace, path, &self.exclusions).await?;
         if crawl.listed.is_empty() && crawl.unlisted.is_empty() {
@@ -132,7 +133,12 @@ impl ImportOptions {
         for listed in std::mem::take(&mut crawl.listed) {
             let pattern = listed.at.pattern.clone();
             note_if_partial(&listed.at.path, &listed.members, invocation);
-            match self.change(workspace, store, listed, &mut crawl) {
+            let change =
+                self.change(workspace, &store, listed, &mut crawl).and_then(|(change, collection)| {
+                    authoring.require_committable(&change.files()?)?;
+                    Ok((change, collection))
+                });
+            match change {
                 Ok((change, collection)) => {
                     changes.push(change);
                     let sum: &mut Collection = collections.entry(pattern).or_default();

@@ -99,7 +99,9 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
         if !arguments.force {
             check_absent(&store, batches.iter().flat_map(|batch| &batch.drafts).map(|draft| &draft.path))?;
         }
-        Change::new(&workspace, &store, batches, &secrets)?.carry_out(invocation).await?;
+        let change = Change::new(&workspace, &store, batches, &secrets)?;
+        authoring.require_committable(&change.files()?)?;
+        change.carry_out(invocation).await?;
         authoring.finish()?;
         Ok(())
     })

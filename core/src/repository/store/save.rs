@@ -82,6 +82,18 @@ impl Store {
         save.target(path, value, self.resource_file(path)?.as_ref())
     }
 
+    /// Returns the files that [`Store::save`] would write, relative to the root.
+    pub fn files(
+        &self,
+        path: &LogicalPath,
+        value: &Value,
+        save: &Save<'_>,
+    ) -> Result<Vec<String>, RepositoryError> {
+        let sidecars = save.sidecars.iter().map(|sidecar| beside(path, &sidecar.file));
+        let payload = (!value.is_null()).then(|| self.target(path, value, save).map(|stored| stored.file));
+        sidecars.chain(payload).collect()
+    }
+
     /// Returns the bytes to write; `None` if the existing file has the same value.
     fn content(
         &self,

@@ -1,8 +1,9 @@
 //! The status of a checkout.
 
+use std::path::Path;
 use std::time::Instant;
 
-use git2::{Oid, Repository, Status, StatusOptions};
+use git2::{Oid, Repository, RepositoryState, Status, StatusOptions};
 use serde::{Serialize, Serializer};
 
 use super::super::RepositoryError;
@@ -158,19 +159,45 @@ impl Worktree {
         self.compare(&repository)
     }
 
-    /// Fails if there are uncommitted changes, unless there is no commit yet. Call it before a change that is
+    /// Fails if there are uncommitted changes or an unfinished merge, unless there is no commit yet. Call it before a change that is
     /// committed automatically, so that the commit contains nothing else. The remote is not contacted.
     pub fn require_clean(&self) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
         if self.head_commit(&repository)?.is_none() {
             return Ok(());
         }
+        self.require_finished(&repository)?;
         let files = self.uncommitted(&repository)?;
         if files.is_empty() {
             return Ok(());
         }
         let files = files.into_iter().map(|file| file.path).collect();
         Err(RepositoryError::Uncommitted { directory: self.shown(), files })
+    }
+
+    /// Fails if Git ignores one of `files`, which are relative to the checkout, because a commit would not contain it. A
+    /// file that Git tracks is not ignored.
+    pub fn require_committable<'f>(
+        &self,
+        files: impl IntoIterator<Item = &'f str>,
+    ) -> Result<(), RepositoryError> {
+        let repository = self.repository()?;
+        let index = repository.index().map_err(self.git("read the index of"))?;
+        for file in files {
+            let ignored = repository.is_path_ignored(file).map_err(self.git("read the ignored files of"))?;
+            if ignored && index.get_path(Path::new(file), 0).is_none() {
+                return Err(RepositoryError::Ignored { directory: self.shown(), file: file.to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails during a merge, rebase, cherry-pick or revert.
+    pub(super) fn require_finished(&self, repository: &Repository) -> Result<(), RepositoryError> {
+        match repository.state() {
+            RepositoryState::Clean | RepositoryState::Bisect => Ok(()),
+            _ => Err(RepositoryError::Unfinished(self.shown())),
+        }
     }
 
     fn compare(&self, repository: &Repository) -> Result<WorktreeStatus, RepositoryError> {

@@ -21,7 +21,7 @@ pub(super) use key::{Key, Material};
 use snapshot::{Content, Snapshot};
 
 use super::{Secret, SecretKey};
-use crate::atomic::write_secret_file;
+use crate::atomic::{followed, write_secret_file};
 use crate::lock;
 
 /// The longest wait for the lock.
@@ -172,7 +172,8 @@ impl Inner {
 
     /// Changes the content. `change` returns whether it changed anything. An absent file is created in any case.
     fn change(&self, change: impl FnOnce(&mut Secrets) -> bool) -> Result<(), FileStoreError> {
-        let file = &self.settings.path;
+        // Whatever links lead to a file, it has one lock.
+        let file = &followed(&self.settings.path);
         let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             create_directories(parent)?;
@@ -181,11 +182,10 @@ impl Inner {
         let before = self.load()?;
         let exists = before.is_some();
         let mut secrets = before.as_deref().cloned().unwrap_or_default();
-        if change(&mut secrets) || !exists { self.write(&secrets) } else { Ok(()) }
+        if change(&mut secrets) || !exists { self.write(file, &secrets) } else { Ok(()) }
     }
 
-    fn write(&self, secrets: &Secrets) -> Result<(), FileStoreError> {
-        let file = &self.settings.path;
+    fn write(&self, file: &Path, secrets: &Secrets) -> Result<(), FileStoreError> {
         let envelope = match &self.settings.key.0 {
             Material::Key(key) => Envelope::seal(file, secrets, key, None)?,
             Material::Passphrase(passphrase) => {
@@ -197,7 +197,7 @@ impl Inner {
         };
         write_secret_file(file, &envelope.encode(file)?).map_err(|source| FileStoreError::Io {
             action: "write",
-            file: file.clone(),
+            file: file.to_owned(),
             source,
         })
     }
