@@ -59,6 +59,7 @@ mod progress;
 mod prompts;
 mod pull_request;
 mod readme;
+mod redirected_names;
 mod reference;
 mod references;
 mod rejected_names;

@@ -23,7 +23,7 @@ pub use oauth2::{Grant, OAuth2, TokenRenewal};
 pub use observer::{RequestObserver, TokenNeed};
 pub use openapi::{FetchedOpenApi, OpenApiLoadError, OpenApiLoader, OpenApiSource, download};
 pub use request::{BaseUrl, Body, Request};
-pub use response::{Paging, Response};
+pub use response::{Detour, Paging, Response};
 pub use trace::Trace;
 
 pub use crate::transport::NextLink;

@@ -310,11 +310,11 @@ fn append_encoded(url: &mut Url, segments: impl Iterator<Item = impl fmt::Displa
     url.set_path(&path);
 }
 
-fn segments_of(path: &str) -> impl Iterator<Item = &str> {
+pub(super) fn segments_of(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !segment.is_empty())
 }
 
-fn percent_decoded(segment: &str) -> String {
+pub(super) fn percent_decoded(segment: &str) -> String {
     // The path of a parsed URL contains neither a lone `%` nor invalid UTF-8, so nothing is lost.
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned()
 }

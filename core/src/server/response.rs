@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use super::ServerError;
+use super::request::{percent_decoded, segments_of};
 use crate::payload::{self, Class, Descriptor, MAX_WEIGHT, PayloadType, Value};
 use crate::transport::{NextLink, next_link};
 
@@ -19,6 +20,8 @@ pub struct Response {
     /// The URL that answered, after redirects. Relative references in the answer are relative to it (RFC 3986,
     /// section 5.1.3). Its query may hold a key.
     pub url: Url,
+    /// The redirect that replaced segments of the requested path by others, if there was one.
+    pub detour: Option<Box<Detour>>,
     /// The status, below 400.
     pub status: StatusCode,
     /// The `Content-Type`, if any.
@@ -35,6 +38,15 @@ pub struct Response {
     pub paging: Paging,
     /// The body, decompressed.
     pub body: Bytes,
+}
+
+/// A redirect to a path with other names.
+#[derive(Clone, Debug)]
+pub struct Detour {
+    /// The segments of the requested path that were replaced, decoded.
+    pub replaced: Vec<String>,
+    /// The path that answered, redacted.
+    pub to: String,
 }
 
 /// Information about the pages of a list from the header fields of an answer.
@@ -94,7 +106,19 @@ fn is_next(value: &HeaderValue) -> bool {
     !["", "false", "null"].iter().any(|none| value.eq_ignore_ascii_case(none.as_bytes()))
 }
 
+impl Detour {
+    /// Whether `name` was replaced.
+    pub fn replaces(&self, name: &str) -> bool {
+        self.replaced.iter().any(|replaced| replaced == name)
+    }
+}
+
 impl Response {
+    /// Whether the path that answered has the segment `name`.
+    pub fn answers_at(&self, name: &str) -> bool {
+        segments_of(self.url.path()).any(|segment| percent_decoded(segment) == name)
+    }
+
     /// Returns the next page according to the `Link` headers (RFC 8288).
     pub fn next_link(&self) -> NextLink {
         next_link(self.links.iter().map(String::as_str))
@@ -228,6 +252,7 @@ mod tests {
             method: Method::GET,
             path: "/x".to_owned(),
             url: Url::parse("http://h.test/x").unwrap(),
+            detour: None,
             status: StatusCode::OK,
             content_type: content_type.map(str::to_owned),
             location: None,

@@ -419,6 +419,7 @@ impl Wire {
             location: text(LOCATION),
             etag: strong_etag(headers),
             last_modified: headers.get(LAST_MODIFIED).cloned(),
+            detour: self.detour(call, &url),
             url,
             links: headers.get_all(LINK).iter().map(lossy).collect(),
             paging: Paging::of(status, headers),
@@ -502,7 +503,8 @@ impl Exchange for Sending<'_> {
 
     fn redirect(&mut self, _: &Url, to: &Url, status: StatusCode) -> Result<(), Failed> {
         self.reach = self.reach.max(self.wire.reach(self.call, to));
-        self.wire.check_reach(self.call, to, self.reach, status)
+        self.wire.check_reach(self.call, to, self.reach, status)?;
+        self.wire.check_names(self.call, to, status)
     }
 
     fn refused(&self, reason: String) -> Failed {

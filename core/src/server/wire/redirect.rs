@@ -4,6 +4,8 @@ use http::StatusCode;
 use url::Url;
 
 use super::{Call, EXCERPT, Failed, Purpose, Wire};
+use crate::server::Detour;
+use crate::server::request::{percent_decoded, segments_of};
 use crate::transport::exchange::is_read;
 
 /// The distance from the base URL that a chain of redirects has reached. It never decreases, because the distant
@@ -64,6 +66,30 @@ impl Wire {
         Err(Failed::finally(request.failed(reason)))
     }
 
+    /// Fails if a write would have another name in its path after the redirect. Servers redirect from the former name
+    /// of what was renamed, or moved to another owner, and that is not the declared resource.
+    pub(super) fn check_names(&self, call: Call<'_>, to: &Url, status: StatusCode) -> Result<(), Failed> {
+        let request = call.request;
+        if call.purpose == Purpose::Token || is_read(&request.method) {
+            return Ok(());
+        }
+        let replaced = replaced(call.target, to);
+        let Some(name) = replaced.first() else { return Ok(()) };
+        let (status, to) = (status.as_u16(), self.shown_path(to));
+        let reason = format!(
+            "redirect with status {status} leads to {to}, which replaces \"{name}\", and is not followed for a write"
+        );
+        Err(Failed::finally(request.failed(reason)))
+    }
+
+    /// Returns the redirect from the target of `call` to `url`, if it replaced names.
+    pub(super) fn detour(&self, call: Call<'_>, url: &Url) -> Option<Box<Detour>> {
+        let replaced = replaced(call.target, url);
+        let to =
+            || self.redaction.redact_with(&call.request.secrets, &percent_decoded(&self.shown_path(url)));
+        (!replaced.is_empty()).then(|| Box::new(Detour { to: to(), replaced }))
+    }
+
     /// Returns the path that a redirect names, redacted and cut to [`EXCERPT`] characters.
     fn shown_path(&self, url: &Url) -> String {
         self.redaction.redact(url.path()).chars().take(EXCERPT).collect()
@@ -89,5 +115,42 @@ impl Wire {
             return Err(Failed::finally(call.request.failed(reason)));
         }
         Ok(())
+    }
+}
+
+/// Returns the segments of `asked` that the path of `to` does not have, in this order and regardless of case. Redirects
+/// that add a prefix or a slash replace none.
+fn replaced(asked: &Url, to: &Url) -> Vec<String> {
+    if asked.path() == to.path() {
+        return Vec::new();
+    }
+    let names = |url: &Url| segments_of(url.path()).map(percent_decoded).collect::<Vec<_>>();
+    let (mut replaced, found) = (names(asked), names(to));
+    let mut rest = found.as_slice();
+    replaced.retain(|name| {
+        let place = rest.iter().position(|other| other.to_lowercase() == name.to_lowercase());
+        rest = place.map_or(rest, |place| &rest[place + 1..]);
+        place.is_none()
+    });
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("/users/ana", "/users/ana/", &[])]
+    #[case("/users/Ana", "/users/ana", &[])]
+    #[case("/users/a%6ea", "/users/ana", &[])]
+    #[case("/api/users/ana", "/api/v2/users/ana", &[])]
+    #[case("/users/ana", "/users/bob", &["ana"])]
+    #[case("/repos/a/r%2F1", "/repos/b/r%2F1", &["a"])]
+    #[case("/repos/a/r", "/projects/17", &["repos", "a", "r"])]
+    fn names(#[case] asked: &str, #[case] to: &str, #[case] expected: &[&str]) {
+        let url = |path: &str| Url::parse("http://h.test").unwrap().join(path).unwrap();
+        assert_eq!(replaced(&url(asked), &url(to)), expected);
     }
 }

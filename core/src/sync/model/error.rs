@@ -379,6 +379,11 @@ pub enum Doubt {
         "its payload states the id {0}, but the list of its collection does not show the resource with this id, so it may belong to another collection; correct or remove the id in the payload, or state operations.list so that it shows all resources"
     )]
     NotAMember(String),
+    /// The server redirects to the first path, where another name is in the place of the second one.
+    #[error(
+        "the server redirects to {0}, which has another name in the place of \"{1}\", so the resource was renamed or moved on the server; change its name or path in Git or on the server"
+    )]
+    Moved(String, String),
     /// The name matches only a member that metadata does not state as id or alias.
     #[error(
         "only a member that metadata does not mention has its name (id {0}); state resource.id and resource.alias"
@@ -396,6 +401,7 @@ impl Doubt {
             | Self::AnotherAlias(_)
             | Self::AnotherId(..)
             | Self::NotAMember(_)
+            | Self::Moved(..)
             | Self::ByMember(_) => Category::Conflict,
             _ => Category::Validation,
         }
@@ -408,7 +414,8 @@ impl Doubt {
             | Self::Failed(_)
             | Self::Several(_)
             | Self::AnotherAlias(_)
-            | Self::AnotherId(..) => String::new(),
+            | Self::AnotherId(..)
+            | Self::Moved(..) => String::new(),
             _ => {
                 let collection = path.parent().unwrap_or_else(LogicalPath::root);
                 format!("; the file of the metadata is {}", metadata_file(&collection))

@@ -92,6 +92,7 @@ impl Remote {
         loop {
             let page = async {
                 let mut response = self.ask_list(&asked?).await?;
+                self.check_parents(collection, &response).await?;
                 let (answer, share) = decoded(collection, &mut response, rules.payload_type()).await?;
                 held.push(share);
                 let next = pages.next(&response, &answer);
@@ -152,6 +153,7 @@ fn answer(read: Result<List, SyncError>) -> ListAnswer {
         Err(SyncError::Server(ServerError::Status { status, .. })) if status.is_redirection() => {
             Doubt::NotAList(format!("HTTP {}", status.as_u16()))
         }
+        Err(SyncError::Undecided(_, doubt @ Doubt::Moved(..))) => doubt,
         Err(error) if error.category() == Category::NotFound && !matches!(error, SyncError::Page(..)) => {
             Doubt::NoList
         }

@@ -10,6 +10,7 @@
 //! references       the contents of other resources, for references and jq
 //! pages, lists     complete lists, read once per run
 //! parents          the addresses of the parents of a resource on the server
+//! redirects        redirects to another resource
 //! remote           one resource, decided by `model::absence`; references and jq may also read it
 //! bulk             many resources by the list of their collection
 //! recheck          repeats the requests of a settled run
@@ -25,6 +26,7 @@ mod once;
 mod pages;
 mod parents;
 mod recheck;
+mod redirects;
 mod references;
 mod remote;
 mod server;

@@ -167,6 +167,7 @@ mod tests {
                 method: Method::GET,
                 path: "/orders".to_owned(),
                 url: Url::parse(&format!("http://h.test/orders?page={page}")).unwrap(),
+                detour: None,
                 status: StatusCode::OK,
                 content_type: None,
                 location: None,

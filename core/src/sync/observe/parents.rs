@@ -121,7 +121,7 @@ impl Remote {
     }
 
     /// Returns the resource at `path`, declared or by its path alone, if it is a member of a collection.
-    async fn member(&self, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
+    pub(super) async fn member(&self, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
         let (session, path) = (self.session.clone(), path.clone());
         blocking(path.clone(), move || {
             if let Some(declared) = desired_at(&session, &path)? {

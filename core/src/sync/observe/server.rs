@@ -245,6 +245,7 @@ impl Remote {
         if payload.is_null() && !was_null {
             return Err(SyncError::Absent(at.path.clone()));
         }
+        self.check_names(at, &payload, &response).await?;
         let read_at = Some(request.path.into_boxed_str());
         let descriptor = match at.rules.payload_type() {
             Some(_) => None,
