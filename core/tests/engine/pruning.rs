@@ -108,6 +108,46 @@ async fn replacements_count_for_the_limit_of_the_whole_run(#[case] limit: usize,
 
 /// Many servers answer a filter by a parent that they do not know with an empty list.
 #[tokio::test]
+/// Metadata addresses the declared resource below the other one, wherever the repository has it.
+#[tokio::test]
+async fn a_resource_above_a_declared_one_on_the_server_stays() {
+    let config =
+        Config { collections: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()], ..Config::default() };
+    let world = World::new(
+        config,
+        &[
+            ("tills/_/metadata.yaml", "resource: {remoteCollectionPath: '/shops/{{/shop}}/tills'}"),
+            ("tills/t1/resource.json", r#"{"id":"t1","shop":"rio"}"#),
+        ],
+    );
+    for shop in ["lima", "rio", "rio2"] {
+        world.server.put_by_hand(&format!("/shops/{shop}"), json!({"id": shop}));
+    }
+    world.server.put_by_hand("/shops/rio/tills/t1", json!({"id": "t1", "shop": "rio"}));
+    let report = world.prune("/shops/rio").await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (0, 1), "{report:?}");
+    assert_ne!(world.live("/shops/rio/tills/t1"), "absent");
+    for other in ["/shops/lima", "/shops/rio2"] {
+        assert_eq!(world.prune(other).await.stats.pruned, 1);
+    }
+}
+
+/// The server deletes a resource together with its parent. Singletons belong to their parents.
+#[rstest]
+#[case::kept("resource: {onRemove: keep}", 0)]
+#[case::singleton("resource: {singleton: true}", 1)]
+#[tokio::test]
+async fn the_parent_of_a_resource_that_metadata_keeps_stays(#[case] metadata: &str, #[case] pruned: usize) {
+    let world = World::new(Config::default(), &[("projects/_/data/_/metadata.yaml", metadata)]);
+    let candidates = [("/projects/p1", r#"{"id":"p1"}"#), ("/projects/p1/data/main", r#"{"id":"main"}"#)];
+    for (path, payload) in candidates {
+        world.server.put_by_hand(path, serde_json::from_str(payload).unwrap());
+    }
+    let report = world.apply(world.plan_prune(&candidates).await).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (pruned, 2 - pruned), "{report:?}");
+    assert_eq!(world.live("/projects/p1/data/main") == "absent", pruned == 1);
+}
+
 async fn an_empty_list_below_the_name_of_a_parent_proves_nothing() {
     type Posts = Arc<Mutex<Vec<String>>>;
     async fn answer(

@@ -100,10 +100,13 @@ impl World {
 
     /// Deletes what was declared at `path` once, with this payload.
     pub async fn prune_declared(&self, path: &str, payload: &str) -> Report {
-        let payload = decode(PayloadType::Json, payload.as_bytes()).unwrap();
-        let candidate = Candidate { path: LogicalPath::parse(path).unwrap(), payload, declared_in: None };
-        let selection = Selection { prune: vec![candidate], ..Selection::default() };
+        let selection = selected(&[(path, payload)]);
         sync::run(&self.session(), selection, &Options::default(), &Stop::default()).await
+    }
+
+    /// Plans the deletion of what was declared at these paths once, with these payloads.
+    pub async fn plan_prune(&self, candidates: &[(&str, &str)]) -> Plan {
+        sync::plan(&self.session(), selected(candidates), &Options::default(), &Stop::default()).await
     }
 
     /// A resource of the server as text.
@@ -120,6 +123,16 @@ impl World {
         });
         described.collect()
     }
+}
+
+/// Selects the deletion of what was declared at these paths once, with these payloads.
+fn selected(candidates: &[(&str, &str)]) -> Selection {
+    let candidate = |(path, payload): &(&str, &str)| Candidate {
+        path: LogicalPath::parse(path).unwrap(),
+        payload: decode(PayloadType::Json, payload.as_bytes()).unwrap(),
+        declared_in: None,
+    };
+    Selection { prune: candidates.iter().map(candidate).collect(), ..Selection::default() }
 }
 
 /// The only failure of a run.

@@ -27,7 +27,7 @@ use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
     Action, Call, Done, Failure, Intent, Options, PRUNE, Report, Selection, Session, Step, Stop, SyncError,
-    Tally, hide,
+    Tally, hide, is_alike,
 };
 use order::execute;
 use write::Writer;
@@ -218,7 +218,7 @@ impl Execution {
             None => true,
             Some(created) => {
                 let reason = format!(
-                    "{}: {created}, which may be the same resource below a renamed parent, could not be created",
+                    "{}: {created}, which may be the same resource, could not be created",
                     action.path
                 );
                 self.report.failures.push(action.failed(&SyncError::NotDeleted(reason)));
@@ -279,11 +279,11 @@ async fn files(session: &Session, path: LogicalPath) -> Option<ResourceFile> {
     file.ok().flatten()
 }
 
-/// Returns the failed create that may replace the resource at `path` below a renamed parent. The two paths differ only
-/// in the names between the first and the last one.
+/// Returns the failed create that may replace the resource at `path` below a renamed parent, or under the same name in
+/// another case, which some servers ignore. The two paths differ only in the names after the first one.
 fn moved_to<'m>(path: &LogicalPath, missing: &'m BTreeSet<LogicalPath>) -> Option<&'m LogicalPath> {
     let is_moved = |created: &&LogicalPath| {
-        created.name() == path.name()
+        is_alike(created.name(), path.name())
             && *created != path
             && created.segments().count() == path.segments().count()
             && created.segments().next() == path.segments().next()

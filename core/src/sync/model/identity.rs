@@ -87,8 +87,17 @@ impl<'r> Wanted<'r> {
 
     /// Whether an object with this id and this alias is the resource, or may be.
     pub fn is(&self, remote_id: &str, alias: &str) -> bool {
-        let ids = remote_id == self.id.unwrap_or(self.name);
-        let aliases = self.alias.is_some_and(|wanted| alias == wanted || alias == self.name);
+        self.is_by(remote_id, alias, |name, other| name == other)
+    }
+
+    /// Like [`Self::is`], but ignores the case of letters.
+    pub fn is_in_any_case(&self, remote_id: &str, alias: &str) -> bool {
+        self.is_by(remote_id, alias, is_alike)
+    }
+
+    fn is_by(&self, remote_id: &str, alias: &str, same: fn(&str, &str) -> bool) -> bool {
+        let ids = same(remote_id, self.id.unwrap_or(self.name));
+        let aliases = self.alias.is_some_and(|wanted| same(alias, wanted) || same(alias, self.name));
         ids || aliases
     }
 
@@ -96,6 +105,11 @@ impl<'r> Wanted<'r> {
     pub fn answers_to(&self, shown: &str) -> bool {
         self.alias == Some(shown) || self.name == shown
     }
+}
+
+/// Whether two names differ at most in the case of letters.
+pub(crate) fn is_alike(name: &str, other: &str) -> bool {
+    name.chars().flat_map(char::to_lowercase).eq(other.chars().flat_map(char::to_lowercase))
 }
 
 impl Observed {

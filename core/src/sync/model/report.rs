@@ -96,6 +96,9 @@ pub struct Kept {
     /// Whether Git declares the same resource at another path.
     #[serde(skip)]
     pub occupied: bool,
+    /// Whether metadata states `resource.onRemove: keep`.
+    #[serde(skip)]
+    pub stated: bool,
 }
 
 impl Report {

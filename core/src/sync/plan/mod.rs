@@ -77,8 +77,9 @@ impl Plan {
     /// Returns the plan with everything sorted by path, and without deletions if they exceed the limit.
     pub(super) fn finished(mut self, options: &Options) -> Self {
         self.actions.sort_by(|a, b| a.path.cmp(&b.path));
-        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
         self.spare_below_occupied();
+        self.spare_above_kept();
+        self.kept.sort_by(|a, b| a.path.cmp(&b.path));
         let is_doomed = |action: &&Action| {
             action.step == Step::Delete && matches!(action.reason, Reason::Undeclared | Reason::Replaced)
         };
@@ -126,6 +127,22 @@ impl Plan {
                 action.path
             );
             self.failures.push(Failure::new(action.path.clone(), PRUNE, &SyncError::NotDeleted(reason)));
+            false
+        });
+    }
+
+    /// Drops deletions above a resource that metadata keeps, because the server may delete both.
+    fn spare_above_kept(&mut self) {
+        let stated = self.kept.iter().filter(|kept| kept.stated).map(|kept| &kept.path);
+        let stated: Vec<LogicalPath> = stated.cloned().collect();
+        self.actions.retain(|action| {
+            let below = |kept: &&LogicalPath| **kept != action.path && kept.is_within(&action.path);
+            let below =
+                stated.iter().find(below).filter(|_| action.step == Step::Delete && !action.replaces());
+            let Some(below) = below else { return true };
+            let reason = format!("metadata states resource.onRemove: keep for {below}, which is below it");
+            tracing::info!(path = %action.path, reason, "not pruned");
+            self.kept.push(Kept { path: action.path.clone(), reason, occupied: false, stated: false });
             false
         });
     }

@@ -9,20 +9,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use http::Method;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::decide;
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Entry, Evaluation, OperationName, Rules};
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, is_within};
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
 use crate::server::Request;
 use crate::sync::model::{
     Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, request,
 };
-use crate::sync::observe::{Remote, desired};
+use crate::sync::observe::{Remote, desired, desired_at};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The decision for a declared resource or a candidate for deletion.
@@ -66,6 +67,13 @@ struct Claim {
     address: Option<Address>,
     id: Option<String>,
     alias: Option<String>,
+}
+
+impl Claim {
+    fn wanted(&self) -> Wanted<'_> {
+        let (id, name, alias) = (self.id.as_deref(), self.name.as_str(), self.alias.as_deref());
+        Wanted { id, name, alias, ..Wanted::default() }
+    }
 }
 
 /// The resources that were declared together with a candidate. If such a resource has another address, it is another
@@ -126,29 +134,61 @@ impl Candidates {
         if observed.payload.is_none() {
             return Ok(Fate::Gone);
         }
-        let kept = |reason: String, occupied| {
-            let path = declared.path.clone();
-            tracing::info!(%path, reason, "not pruned");
-            Ok(Fate::Kept(Kept { path, reason, occupied }))
+        let kept = |reason: String| {
+            tracing::info!(path = %declared.path, reason, "not pruned");
+            Kept { path: declared.path.clone(), reason, occupied: false, stated: false }
         };
         let beside = declared_in.map_or(Beside::Nothing, Beside::In);
         if let Some(path) = self.claimant(&declared, &observed, &beside).await? {
-            return kept(format!("Git declares the same resource at {path}"), true);
+            let kept = kept(format!("Git declares the same resource at {path}"));
+            return Ok(Fate::Kept(Kept { occupied: true, ..kept }));
         }
-        if *declared.rules.resolved().on_remove() == OnRemove::Keep {
-            return kept("metadata states resource.onRemove: keep, or resource.singleton".to_owned(), false);
+        let resolved = declared.rules.resolved();
+        if *resolved.on_remove() == OnRemove::Keep {
+            let kept = kept("metadata states resource.onRemove: keep, or resource.singleton".to_owned());
+            return Ok(Fate::Kept(Kept { stated: resolved.on_remove.is_some(), ..kept }));
         }
         check_alias(&declared, &observed)?;
         let (session, path) = (self.remote.session.clone(), declared.path.clone());
         // The server may delete the children together with their parent.
         let is_parent = move || Ok(repository::declares_at_least(session.tree.as_ref(), &path, 1)?);
         if blocking(declared.path.clone(), is_parent).await? {
-            return kept("Git declares resources below it".to_owned(), false);
+            return Ok(Fate::Kept(kept("Git declares resources below it".to_owned())));
         }
-        let (depends_on, declared) = (declared.dependencies()?, remote.with_reader(&declared));
-        let deletion = evaluated(declared, move |declared| decide::prune(declared, &observed)).await?;
-        let needs = |deletion| Fate::Needs(Box::new(Action { depends_on, ..deletion }));
-        Ok(deletion.map_or(Fate::Gone, needs))
+        let (depends_on, read) = (declared.dependencies()?, remote.with_reader(&declared));
+        let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
+        let Some(deletion) = deletion else { return Ok(Fate::Gone) };
+        if let Some(path) = self.declared_below(&declared.path, &deletion).await? {
+            return Ok(Fate::Kept(kept(format!("Git declares {path}, which the server has at its address or below"))));
+        }
+        Ok(Fate::Needs(Box::new(Action { depends_on, ..deletion })))
+    }
+
+    /// Returns the path of a declared resource whose address is the one that `deletion` removes or below it, if any.
+    /// Metadata can address it there, wherever the repository has it.
+    async fn declared_below(
+        &self,
+        path: &LogicalPath,
+        deletion: &Action,
+    ) -> Result<Option<LogicalPath>, SyncError> {
+        let Some(Request { method, path: removed, query, body, .. }) =
+            deletion.call().map(|call| &call.request)
+        else {
+            return Ok(None);
+        };
+        // Servers of remote procedures have one path for all resources.
+        if *method != Method::DELETE || !query.is_empty() || body.is_some() {
+            return Ok(None);
+        }
+        let is_below =
+            |claim: &&Claim| claim.address.as_ref().is_some_and(|address| is_within(&address.path, removed));
+        for (collection, declared) in self.all(path).await?.iter().filter(|(_, declared)| declared.addressed)
+        {
+            if let Some(claim) = self.claims(collection, declared).await?.iter().find(is_below) {
+                return Ok(Some(claim.path.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the target revision declares the member of a list with the path `path`, at this path or at another one.
@@ -206,11 +246,6 @@ impl Candidates {
         observed: &Observed,
         beside: &Beside,
     ) -> Result<Option<LogicalPath>, SyncError> {
-        let not_deleted = |why: &String| {
-            SyncError::NotDeleted(format!(
-                "a declared resource that may be the same one cannot be compared: {why}"
-            ))
-        };
         let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
         let evaluation = at.evaluation()?;
         let collection = evaluation.remote_collection();
@@ -222,20 +257,27 @@ impl Candidates {
         let shown_alias = alias.as_ref().unwrap_or(&at.identity.alias);
         let is_same = |claim: &Claim| {
             if claim.collection == collection {
-                let (id, name, alias) = (claim.id.as_deref(), claim.name.as_str(), claim.alias.as_deref());
-                Wanted { id, name, alias, ..Wanted::default() }.is(&at.identity.remote_id, shown_alias)
+                claim.wanted().is(&at.identity.remote_id, shown_alias)
             } else {
                 claim.address.is_some() && claim.address == address
             }
         };
-        let all = self.collections.get_or_try_init(|| self.declared(&candidate.path)).await?;
-        for (path, declared) in all {
+        // Some servers ignore the case of letters, so the server decides about names that differ only in it.
+        let is_alike = |claim: &Claim| {
+            claim.collection == collection
+                && claim.wanted().is_in_any_case(&at.identity.remote_id, shown_alias)
+        };
+        for (path, declared) in self.all(&candidate.path).await? {
             if !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
                 continue;
             }
-            let read = async || self.claims(path, &declared.members).await.map_err(|error| error.to_string());
-            let claims = declared.claims.get_or_init(read).await.as_ref().map_err(not_deleted)?;
-            for claim in claims.iter().filter(|claim| claim.path != candidate.path && is_same(claim)) {
+            for claim in self.claims(path, declared).await? {
+                if claim.path == candidate.path || !(is_same(claim) || is_alike(claim)) {
+                    continue;
+                }
+                if !is_same(claim) && !self.shows(&claim.path, observed).await? {
+                    continue;
+                }
                 let is_other = claim.collection == collection
                     && beside.has(&claim.path).await?
                     && self.is_elsewhere(path, candidate, &at).await?;
@@ -285,7 +327,38 @@ impl Candidates {
         Ok(lacking.is_none() && differ)
     }
 
-    /// All resources that the target revision declares, by their collections.
+    /// Whether the server shows the `observed` resource at the declared `path`, too: the same id or the same content.
+    async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<bool, SyncError> {
+        let (session, at) = (self.remote.session.clone(), path.clone());
+        let Some(declared) = blocking(path.clone(), move || desired_at(&session, &at)).await? else {
+            return Ok(false);
+        };
+        let read = self.remote.read(&declared).await.map_err(|error| not_comparable(&error.to_string()))?;
+        let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
+        let is_same =
+            |(own, other): (&Value, &Value)| own == other || id(own).is_some() && id(own) == id(other);
+        Ok(read.payload.as_ref().zip(observed.payload.as_ref()).is_some_and(is_same))
+    }
+
+    /// All resources that the target revision declares, by their collections. `path` is named in errors.
+    async fn all(&self, path: &LogicalPath) -> Result<&BTreeMap<LogicalPath, Collection>, SyncError> {
+        self.collections.get_or_try_init(|| self.declared(path)).await
+    }
+
+    /// The names and addresses of the members of a collection.
+    async fn claims<'c>(
+        &self,
+        path: &LogicalPath,
+        collection: &'c Collection,
+    ) -> Result<&'c [Claim], SyncError> {
+        let read = async || {
+            let claims = self.read_claims(path, &collection.members).await;
+            claims.map_err(|error| error.to_string())
+        };
+        let claims = collection.claims.get_or_init(read).await;
+        claims.as_deref().map_err(|why| not_comparable(why))
+    }
+
     async fn declared(&self, path: &LogicalPath) -> Result<BTreeMap<LogicalPath, Collection>, SyncError> {
         let session = self.remote.session.clone();
         let broken = |why: String| OnceCell::new_with(Some(Err(why)));
@@ -312,7 +385,11 @@ impl Candidates {
 
     /// Returns the names and addresses of the members of a collection. Fails if a member cannot be read, because it may
     /// be the observed one.
-    async fn claims(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Vec<Claim>, SyncError> {
+    async fn read_claims(
+        &self,
+        path: &LogicalPath,
+        members: &[ResourceFile],
+    ) -> Result<Vec<Claim>, SyncError> {
         let located = self.remote.located(path).await?;
         let (session, members) = (self.remote.session.clone(), members.to_vec());
         let (remote, runtime) = (Arc::clone(&self.remote), Handle::current());
@@ -347,8 +424,13 @@ impl Candidates {
     }
 }
 
+/// Returns the error of a candidate that cannot be compared with a declared resource.
+fn not_comparable(why: &str) -> SyncError {
+    SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
+}
+
 /// Fails if the resource has another alias: its id alone may be that of another resource.
-fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
+pub fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
     let Some(alias) = observed.other_alias(&Wanted::of(declared)) else { return Ok(()) };
     Err(SyncError::Undecided(declared.path.clone(), Doubt::AnotherAlias(alias)))
 }
