@@ -101,3 +101,33 @@ async fn a_deletion_meets_another_version() {
     assert_eq!(world.writes(), ["DELETE /shops/lima 412", "DELETE /shops/lima 204"]);
     assert_eq!(world.live("/shops/lima"), "absent");
 }
+
+/// Another resource has the name in a member that metadata does not state, or it has the id.
+#[rstest]
+#[case::name("", "/shops/lima", "{}", "/shops/7", r#"{"id":"7","name":"lima"}"#)]
+#[case::id(
+    "resource: {id: /id, alias: /name}",
+    "/shops/u1",
+    r#"{"id":"u1","name":"lima"}"#,
+    "/shops/u1",
+    r#"{"id":"u1","name":"ava"}"#
+)]
+#[tokio::test]
+async fn a_deletion_meets_another_resource(
+    #[case] metadata: &str,
+    #[case] path: &str,
+    #[case] declared: &str,
+    #[case] other_path: &str,
+    #[case] other: &str,
+) {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", metadata);
+    world.server.put_by_hand(path, json(declared));
+    let plan = world.plan_prune(&[("/shops/lima", declared)]).await;
+    world.server.delete_by_hand(path);
+    world.server.put_by_hand(other_path, json(other));
+    let (reason, message) = failure(&world.apply(plan).await);
+    assert_eq!(reason, "ConflictError", "{message}");
+    assert_eq!(world.writes(), [format!("DELETE {path} 412")]);
+    assert_eq!(world.live(other_path), other);
+}

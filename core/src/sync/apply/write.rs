@@ -19,6 +19,7 @@ use crate::sync::model::{
     Sending, Session, Step, SyncError, Wanted,
 };
 use crate::sync::observe::{References, Remote, reserved_at};
+use crate::sync::plan::undeclared::check_alias;
 use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::evaluated;
 
@@ -217,6 +218,15 @@ impl Attempt<'_> {
 
     async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
         self.writer.referred.with_references_only().read(desired).await
+    }
+
+    /// Reads a resource to delete. Another one may have its id or a part of its names now.
+    async fn read_doomed(&self, declared: &Resource) -> Result<Observed, SyncError> {
+        let observed = self.writer.referred.with_references_only().read_doomed(declared).await?;
+        if !declared.seeded {
+            check_alias(declared, &observed)?;
+        }
+        Ok(observed)
     }
 
     async fn desired(&self) -> Result<Resource, SyncError> {
@@ -455,7 +465,11 @@ impl Attempt<'_> {
             Some(declared) => declared.as_ref().clone(),
             None => self.desired().await?,
         };
-        let observed = self.read(&desired).await?;
+        let observed = if self.action.step == Step::Delete && !self.action.replaces() {
+            self.read_doomed(&desired).await?
+        } else {
+            self.read(&desired).await?
+        };
         // A server that refuses its current tag does not compare versions.
         let meaningless = observed.version.as_ref().is_some_and(|version| version.is(tag));
         let decided = decided((self.action.step, self.action.reason), desired, observed).await?;
