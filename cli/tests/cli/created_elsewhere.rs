@@ -53,3 +53,19 @@ fn the_result_is_read_at_the_location(#[case] command: &str) {
     let saved: serde_json::Value = serde_json::from_str(&home.read("repo/shops/rio/resource.json")).unwrap();
     assert_eq!(saved, serde_json::json!({"id": "41", "name": "rio", "tier": "free"}));
 }
+
+/// An id with a space, and a query.
+#[test]
+fn a_location_is_a_url() {
+    let server = Server::new(&[
+        ("GET /shops", 200, "[]"),
+        ("POST /shops", 201, "/shops/4%201?view=full"),
+        ("GET /shops/4%201", 200, r#"{"id": "4 1", "name": "rio"}"#),
+    ]);
+    let home = server.home();
+    home.write("repo/shops/_/metadata.yaml", "resource: {id: /id, alias: /name}\n");
+    home.write("repo/shops/rio/resource.json", r#"{"name": "rio"}"#);
+    let run = home.run(&["resource", "apply", "/shops/rio"]);
+    assert_eq!(run.code, 0, "{run}\n{}", server.requests());
+    assert!(server.requests().ends_with("POST /shops\nGET /shops/4%201"), "{}", server.requests());
+}

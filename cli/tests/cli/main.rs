@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod accepted_creates;
 #[path = "../../../core/tests/support/api_server.rs"]
 mod api_server;
 mod at_once;

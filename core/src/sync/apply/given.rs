@@ -3,26 +3,48 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::path::LogicalPath;
+use http::StatusCode;
+use percent_encoding::percent_decode_str;
+
+use crate::path::{LogicalPath, PathNames};
 use crate::server::Response;
 use crate::sync::model::Call;
+
+/// Returns the id in the answer to a create: the value of `resource.id`, else the end of `Location`.
+pub fn shown(call: &Call, response: &Response) -> Option<String> {
+    let rules = call.names.as_ref()?;
+    let location = || in_location(call, rules.path_names(), response);
+    // The body may describe the task that creates the resource (RFC 9110 §15.3.3).
+    if response.status == StatusCode::ACCEPTED {
+        return location();
+    }
+    let answer = response.decode_briefly(rules.payload_type());
+    // An id that the client did not state was assigned by the server.
+    let given = || rules.identity().id().evaluate(&answer).ok().filter(|_| !call.states_id);
+    rules.observed_id(&answer).or_else(given).or_else(location)
+}
+
+/// Returns the last segment of `Location`. With status 202 it counts only if the segment before it is in the path of the
+/// request, because the URL may be that of a task.
+fn in_location(call: &Call, names: PathNames, response: &Response) -> Option<String> {
+    let location = response.location.as_deref().filter(|_| !call.states_id)?;
+    let url = response.url.join(location).ok()?;
+    let mut segments = url.path().trim_end_matches('/').rsplit('/');
+    let id = percent_decode_str(segments.next()?).decode_utf8().ok()?;
+    let above = segments.next().filter(|above| !above.is_empty());
+    let is_member = above.is_some_and(|above| call.request.path.split('/').any(|segment| segment == above));
+    let is_task = response.status == StatusCode::ACCEPTED && !is_member;
+    names.check(&id).ok().filter(|_| !is_task).map(str::to_owned)
+}
 
 /// The ids of created resources and of their parents, as segments of paths, if they differ from those of the paths.
 #[derive(Default)]
 pub struct GivenIds(Mutex<HashMap<LogicalPath, String>>);
 
 impl GivenIds {
-    /// Stores and returns the id in the answer to a create: the value of `resource.id`, else the end of `Location`.
-    pub fn learn(&self, path: &LogicalPath, call: &Call, response: &Response) -> Option<String> {
-        let rules = call.names.as_ref()?;
-        let answer = response.decode_briefly(rules.payload_type());
-        let location = response.location.as_deref().filter(|_| !call.states_id);
-        let location = || location?.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
-        // An id that the client did not state was assigned by the server.
-        let given = || rules.identity().id().evaluate(&answer).ok().filter(|_| !call.states_id);
-        let id = rules.observed_id(&answer).or_else(given).or_else(location);
-        self.note(path, call, id.clone());
-        id
+    /// Stores the id in the answer to a create.
+    pub fn learn(&self, path: &LogicalPath, call: &Call, response: &Response) {
+        self.note(path, call, shown(call, response));
     }
 
     /// Stores `id` as the id of the resource at `path`, and the ids of its parents in `call`.

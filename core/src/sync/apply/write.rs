@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::HeaderValue;
 use http::{Method, StatusCode};
 
-use super::given::GivenIds;
+use super::given::{self, GivenIds};
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Change, OperationName, Rendered};
 use crate::path::LogicalPath;
@@ -239,11 +239,12 @@ impl Attempt<'_> {
 
     /// Stores the id of the created resource, and completes the resource.
     async fn created(&self, response: &Response) -> Result<Step, SyncError> {
-        let id = self.writer.ids.learn(&self.action.path, self.call, response);
+        let mut id = given::shown(self.call, response);
         // A later update completes a resource with deferred attributes.
         if self.action.reason == Reason::Missing && self.call.deferred.is_empty() {
-            self.complete(response, id).await?;
+            id = self.complete(response, id).await?;
         }
+        self.writer.ids.note(&self.action.path, self.call, id);
         Ok(Step::Create)
     }
 
@@ -262,36 +263,28 @@ impl Attempt<'_> {
     }
 
     /// Looks whether a created resource is complete: a server may ignore parts of a create. If its answer does not show
-    /// all of the payload, the resource is read, and updated once if it differs.
-    async fn complete(&self, response: &Response, id: Option<String>) -> Result<(), SyncError> {
+    /// all of the payload, the resource is read, and updated once if it differs. Returns its id, if it is known.
+    async fn complete(
+        &self,
+        response: &Response,
+        shown: Option<String>,
+    ) -> Result<Option<String>, SyncError> {
         let desired = self.desired().await?;
         // No server shows a resource that is a secret as a whole.
-        if desired.rules.resolved().secret {
-            return Ok(());
+        if desired.rules.resolved().secret || shows_all(&desired, response).await {
+            return Ok(shown);
         }
-        if shows_all(&desired, response).await {
-            return Ok(());
-        }
-        let path = self.call.at.clone().unwrap_or_else(|| self.path());
-        let mut at = desired.moved(path, Arc::clone(&desired.rules));
-        if let Some(id) = id {
-            at = at.with_remote_id(&id);
-        }
-        let remote = self.writer.referred.with_references_only();
-        let read = match remote.read_at(&at).await {
-            Ok(observed) => Ok(observed),
-            Err(_) => remote.read(&at).await,
-        };
+        let (read, id) = self.read_created(&desired, shown).await;
         let observed = match read {
             Ok(observed) => observed,
             Err(error) if error.category() == Category::Transport => {
                 // It exists, so the further pass must not create it even if the server does not show it yet.
                 self.expect();
                 let _ = self.rest.set(Rest::Unread);
-                return Ok(());
+                return Ok(id);
             }
             // The create itself succeeded, and some servers do not show all resources.
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(id),
         };
         if observed.payload.is_none() {
             return Err(SyncError::UnderWay(self.path(), self.expect().as_secs()));
@@ -303,7 +296,28 @@ impl Attempt<'_> {
             }
             None => self.writer.referred.remember(&self.action.path, &found),
         }
-        Ok(())
+        Ok(id)
+    }
+
+    /// Reads the created resource, first at the id that the answer shows. The id may be that of something else, such as a
+    /// task or an event, and may address another resource. Also returns the id, if it is known.
+    async fn read_created(
+        &self,
+        desired: &Resource,
+        shown: Option<String>,
+    ) -> (Result<Observed, SyncError>, Option<String>) {
+        let path = self.call.at.clone().unwrap_or_else(|| self.path());
+        let at = desired.moved(path, Arc::clone(&desired.rules));
+        let addressed = shown.as_deref().map_or_else(|| at.clone(), |id| at.with_remote_id(id));
+        let remote = self.writer.referred.with_references_only();
+        let (searched, shown) = match remote.read_at(&addressed).await {
+            Ok(observed) if observed.other_alias(&Wanted::of(&at)).is_none() => return (Ok(observed), shown),
+            Ok(_) => (at, None),
+            Err(_) => (addressed, shown),
+        };
+        let read = remote.read(&searched).await;
+        let found = read.as_ref().ok().filter(|observed| observed.payload.is_some()).map(id_of);
+        (read, found.or(shown))
     }
 
     /// Some servers answer 200 and state a failure in the body, and some create a resource for each POST. If the answer
@@ -444,9 +458,7 @@ impl Attempt<'_> {
     /// Adopts the resource that a create with a lost answer has left, and updates it if it is incomplete.
     async fn adopt(&self, desired: Resource, found: Observed, lost: ServerError) -> Result<Step, SyncError> {
         if self.call.names.is_some() {
-            let stated = found.payload.as_ref().and_then(|payload| found.at.rules.observed_id(payload));
-            let id = stated.unwrap_or_else(|| found.at.identity.remote_id.clone());
-            self.writer.ids.note(&self.action.path, self.call, Some(id));
+            self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
         }
         match self.correction(desired, found).await? {
             None => Ok(Step::Create),
@@ -490,6 +502,12 @@ impl Attempt<'_> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Returns the id of a resource that was found.
+fn id_of(found: &Observed) -> String {
+    let stated = found.payload.as_ref().and_then(|payload| found.at.rules.observed_id(payload));
+    stated.unwrap_or_else(|| found.at.identity.remote_id.clone())
 }
 
 /// Whether the answer is the body of the request, so that the payload does not have to be read again to compare it.

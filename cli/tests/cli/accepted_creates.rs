@@ -1,0 +1,47 @@
+//! Creates whose answer has the id of something else, such as the task that creates the resource.
+
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{Answer, ApiServer, Ids};
+use crate::safety::Place;
+
+const BY_ID: &str = "resource: {id: /id, alias: /name}\n";
+
+/// Returns the answer to the create of the resource at a path.
+type Answering = fn(&str) -> Answer;
+
+/// Shops with tills. `answer` gets the path of the created resource.
+fn place(answer: Answering) -> Place {
+    let server = ApiServer::start(&["/shops", "/shops/*/tills"], move |request, store| {
+        let done = request.rest(store, Ids::Given);
+        if request.method != "POST" {
+            return done;
+        }
+        let created = store.members(&request.path).pop().unwrap_or_default();
+        answer(&format!("{}/{}", request.path, created["id"].as_str().unwrap_or_default()))
+    });
+    server.put("/shops/n1", json!({"id": "n1", "name": "ava", "tier": "free"}));
+    let files = [
+        ("shops/_/metadata.yaml", BY_ID),
+        ("shops/_/tills/_/metadata.yaml", BY_ID),
+        ("shops/rio/resource.json", r#"{"name": "rio", "tier": "gold"}"#),
+        ("shops/rio/tills/t1/resource.json", r#"{"name": "t1"}"#),
+    ];
+    Place::new(server, &files)
+}
+
+#[rstest]
+#[case::location_of_a_task(|_: &str| Answer::empty(202).header("location", "/tasks/n1"))]
+#[case::task(|_: &str| Answer::json(202, &json!({"id": "n1", "state": "pending"})))]
+#[case::event(|_: &str| Answer::json(201, &json!({"id": "n1", "event": "created"})))]
+#[case::event_with_an_id_of_nothing(|_: &str| Answer::json(201, &json!({"id": "e1", "event": "created"})))]
+#[case::location_of_the_resource(|path: &str| Answer::empty(202).header("location", path))]
+#[case::nothing(|_: &str| Answer::empty(202))]
+fn the_resource_with_the_id_of_a_task_is_not_overwritten(#[case] answer: Answering) {
+    let place = place(answer);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/shops/n1"), Some(json!({"id": "n1", "name": "ava", "tier": "free"})));
+    assert_eq!(place.server.paths(), ["/shops/n1", "/shops/n7", "/shops/n7/tills/n8"]);
+}
