@@ -423,3 +423,31 @@ async fn resources_on_the_last_page_are_found() {
     assert_eq!(writes(&server), ["DELETE /orders/4"]);
     assert_eq!((report.stats.failed, report.stats.pruned), (0, 1), "{report:?}");
 }
+
+/// Another client removes the first entry between the two pages, so the second page lacks `/orders/blue`.
+#[rstest]
+#[case::offset(
+    "resource: {id: /id, alias: /name}\noperations: {list: {pagination: {style: offset, parameter: first, size: 2}}}",
+    &[
+        ("GET /orders?first=0", 200, "", r#"{"total":3,"items":[{"id":1,"name":"a"},{"id":4,"name":"old"}]}"#),
+        ("GET /orders?first=2", 200, "", r#"{"total":2,"items":[]}"#),
+    ]
+)]
+#[case::links(
+    NAMED,
+    &[
+        ("GET /orders", 200, "link: <?page=2>; rel=next\nx-total: 4", r#"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#),
+        ("GET /orders?page=2", 200, "x-total: 3", r#"[{"id":4,"name":"old"}]"#),
+    ]
+)]
+#[tokio::test]
+async fn a_list_that_shrinks_while_it_is_read_leads_to_no_creation(
+    #[case] metadata: &str,
+    #[case] routes: &'static [Route],
+) {
+    let server = Server::new(metadata, routes).await;
+    let report = run(&server).await;
+    assert!(!writes(&server).iter().any(|line| line.starts_with("POST")), "{:?}", writes(&server));
+    let failure = format!("{:?}", report.failures);
+    assert!(failure.contains("entries were removed from the list of its collection"), "{failure}");
+}

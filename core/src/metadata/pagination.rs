@@ -84,6 +84,14 @@ impl<'a> Pager<'a> {
         self.rules.pagination().is_none() && self.total > found
     }
 
+    /// Returns whether a response stated that the list has more than `found` entries, although the last of several pages
+    /// did not. Then entries were removed while the pages were read, and others may have moved to a page that was read
+    /// before.
+    pub fn shrank(&self, found: u64) -> bool {
+        let is_whole = matches!(self.rules.pagination(), Some(Pagination::Whole));
+        self.pages > 1 && self.total > found && !is_whole
+    }
+
     /// Returns the page that follows `page`, which is the first page or the result of the previous call.
     pub fn next(&mut self, page: PageView<'_>) -> Result<NextPage, MetadataError> {
         self.pages += 1;
@@ -187,9 +195,6 @@ impl Numbered {
 impl Pager<'_> {
     /// Returns the next page according to the response: a `Link`, a URL in the body, or only that there is one.
     fn more(&mut self, page: &PageView<'_>) -> NextPage {
-        if let Some(link) = page.link {
-            return NextPage::At(link.to_owned());
-        }
         let totals = page.total.into_iter().chain(numbers(page.answer, &TOTALS));
         // A total that is smaller than the number of entries counts something else.
         let (mut lacks, mut complete) = (false, false);
@@ -202,6 +207,9 @@ impl Pager<'_> {
         let counts = numbers(page.answer, &COUNTS).max().unwrap_or_default();
         lacks |= self.entries.is_some_and(|entries| counts > entries);
         self.total = self.total.max(counts);
+        if let Some(link) = page.link {
+            return NextPage::At(link.to_owned());
+        }
         lacks |= numbers(page.answer, &PAGES).any(|pages| pages > self.pages);
         complete |= flags(page.answer, &LAST).any(|last| last);
         let continues =

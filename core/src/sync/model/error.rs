@@ -339,6 +339,11 @@ pub enum Doubt {
         "the list of its collection has {0} entries, which is a usual page size; state operations.list.pagination ({{style: none}} if lists are always whole)"
     )]
     PageSized(u64),
+    /// Entries were removed from the list while its pages were read, so a page may lack others.
+    #[error(
+        "entries were removed from the list of its collection while the pages were read; the next run reads it again"
+    )]
+    Shrank,
     /// The list answered 404 or 410: the collection may not exist yet, or it cannot be listed.
     #[error("its collection cannot be listed (HTTP 404); {STATE_ID}")]
     NoList,
@@ -403,6 +408,7 @@ impl Doubt {
             | Self::NotAMember(_)
             | Self::Moved(..)
             | Self::ByMember(_) => Category::Conflict,
+            Self::Shrank => Category::Transport,
             _ => Category::Validation,
         }
     }
@@ -411,6 +417,7 @@ impl Doubt {
     fn file(&self, path: &LogicalPath) -> String {
         match self {
             Self::NotListed
+            | Self::Shrank
             | Self::Failed(_)
             | Self::Several(_)
             | Self::AnotherAlias(_)
@@ -425,12 +432,15 @@ impl Doubt {
 
     /// Whether the list was read, and its entries are not sufficient.
     pub(crate) fn is_about_entries(&self) -> bool {
-        matches!(self, Self::Cut | Self::PageSized(_) | Self::AliasNotListed(_) | Self::Several(_))
+        matches!(
+            self,
+            Self::Cut | Self::PageSized(_) | Self::Shrank | Self::AliasNotListed(_) | Self::Several(_)
+        )
     }
 
     /// Whether the next run may get an answer without a change of metadata.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Failed(_))
+        matches!(self, Self::Failed(_) | Self::Shrank)
     }
 }
 

@@ -125,8 +125,14 @@ impl<'a> Pages<'a> {
         let counted = self.pager.entries().unwrap_or((self.found.named.len() + self.found.nameless) as u64);
         let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);
         let page_sized = !self.pager.ends_surely() && is_usual_page(counted);
-        let doubt = if page_sized { Some(Doubt::PageSized(counted)) } else { None };
-        (self.found, if cut || lacks { Some(Doubt::Cut) } else { doubt })
+        let doubt = if cut || lacks {
+            Some(Doubt::Cut)
+        } else if self.pager.shrank(counted) {
+            Some(Doubt::Shrank)
+        } else {
+            page_sized.then_some(Doubt::PageSized(counted))
+        };
+        (self.found, doubt)
     }
 
     fn never_ends(&self, reason: &str) -> SyncError {
