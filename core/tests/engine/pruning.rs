@@ -1,5 +1,6 @@
 //! Resources that were declared once, and those that another policy declares now.
 
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,10 +14,11 @@ use declarest_core::sync::{self, Candidate, Options, Outcome, PruneLimit, Report
 use rstest::rstest;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use crate::client::{client, throttled};
 use crate::rest_server::{Config, Matcher};
-use crate::world::World;
+use crate::world::{World, failure};
 
 fn things(files: &[(&str, &str)]) -> World {
     let world = World::new(Config { collections: vec!["/things".to_owned()], ..Config::default() }, files);
@@ -189,6 +191,41 @@ async fn an_empty_list_below_the_name_of_a_parent_proves_nothing() {
         let paths = std::mem::take(&mut *posts.lock().unwrap());
         assert!(paths.iter().all(|path| path == "/projects/17/items"), "{paths:?}");
     }
+    server.abort();
+}
+
+/// Serves these answers to GET, and 404 to everything else. Also returns the URL.
+async fn serve(answers: &'static [(&'static str, &'static str)]) -> (String, JoinHandle<io::Result<()>>) {
+    let answer = move |method: Method, uri: Uri| async move {
+        let found = answers.iter().find(|(path, _)| method == Method::GET && *path == uri.path());
+        found.map_or((StatusCode::NOT_FOUND, "{}"), |(_, answer)| (StatusCode::OK, *answer))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(answer);
+    (url, tokio::spawn(async { axum::serve(listener, router).await }))
+}
+
+/// The list of the projects is cut before the parent, whose id is not in the payload.
+#[tokio::test]
+async fn a_cut_list_without_the_parent_proves_nothing() {
+    let (url, server) = serve(&[
+        ("/projects", r#"{"total":2,"items":[{"id":"1","name":"other"}]}"#),
+        ("/projects/17", r#"{"id":"17","name":"p1"}"#),
+        ("/projects/17/items/old", r#"{"id":"old"}"#),
+    ])
+    .await;
+    let world =
+        World::new(Config::default(), &[("projects/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
+    world.declare("projects/p1/resource.json", r#"{"name":"p1"}"#);
+    let path = LogicalPath::parse("/projects/p1/items/old").unwrap();
+    let payload = decode(PayloadType::Json, br#"{"id":"old"}"#).unwrap();
+    let prune = vec![Candidate { path, payload, declared_in: None }];
+    let selection = Selection { prune, ..Selection::default() };
+    let session = Session { client: client(&url), ..world.session() };
+    let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+    let (_, message) = failure(&report);
+    assert!(message.contains("the list of its collection has further pages"), "{message}");
     server.abort();
 }
 

@@ -10,7 +10,7 @@ use super::once::cell;
 use super::server::{Place, Remote};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
-use crate::sync::model::{Doubt, ListAnswer, Match, Observed, Resource, SyncError, Wanted};
+use crate::sync::model::{Address, Doubt, Observed, Question, Resource, SyncError, Verdict, Wanted, judge};
 use crate::sync::tasks::blocking;
 
 impl Remote {
@@ -89,21 +89,16 @@ impl Remote {
         if wanted.one_name && !is_named_by_members {
             return place(stated, doubt);
         }
-        let failed = |doubt| Err(Arc::new(SyncError::Undecided(path.clone(), doubt)));
         let list = self.listed(&above).await;
-        match &*list {
-            ListAnswer::Listed { listing, .. } => match wanted.find(listing) {
-                Match::Entry(entry) | Match::Member(entry) => place(&entry.remote_id, doubt),
-                Match::Several(ids) => failed(Doubt::Several(ids)),
-                Match::Nothing => place(stated, doubt),
-            },
+        match judge(&Question { wanted, ..Question::default() }, Address::NotAsked, &list) {
+            Verdict::Present(entry) => place(&entry.remote_id, doubt),
             // Without the id of a parent, all resources below it would seem to be absent.
-            ListAnswer::Unknown(why @ Doubt::Failed(_)) if why.category() != Category::Validation => {
-                failed(why.clone())
+            Verdict::Unknown(why) if is_failure(&why) => {
+                Err(Arc::new(SyncError::Undecided(path.clone(), why)))
             }
-            ListAnswer::Unknown(why) => {
-                place(stated, doubt.or_else(|| wanted.id.is_none().then(|| why.clone())))
-            }
+            // The name may not be the id.
+            Verdict::Unknown(why) => place(stated, doubt.or_else(|| wanted.id.is_none().then_some(why))),
+            Verdict::Absent(_) | Verdict::Here => place(stated, doubt),
         }
     }
 
@@ -138,5 +133,14 @@ impl Remote {
             }
         })
         .await
+    }
+}
+
+/// Whether the list of a parent shows it several times, or failed.
+fn is_failure(doubt: &Doubt) -> bool {
+    match doubt {
+        Doubt::Several(_) => true,
+        Doubt::Failed(_) => doubt.category() != Category::Validation,
+        _ => false,
     }
 }
