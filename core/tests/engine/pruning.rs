@@ -12,7 +12,7 @@ use declarest_core::payload::{PayloadType, decode};
 use declarest_core::server::Throttling;
 use declarest_core::sync::{self, Candidate, Options, Outcome, PruneLimit, Report, Selection, Session, Stop};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -108,8 +108,6 @@ async fn replacements_count_for_the_limit_of_the_whole_run(#[case] limit: usize,
     }
 }
 
-/// Many servers answer a filter by a parent that they do not know with an empty list.
-#[tokio::test]
 /// Metadata addresses the declared resource below the other one, wherever the repository has it.
 #[tokio::test]
 async fn a_resource_above_a_declared_one_on_the_server_stays() {
@@ -150,6 +148,8 @@ async fn the_parent_of_a_resource_that_metadata_keeps_stays(#[case] metadata: &s
     assert_eq!(world.live("/projects/p1/data/main") == "absent", pruned == 1);
 }
 
+/// Many servers answer a filter by a parent that they do not know with an empty list.
+#[tokio::test]
 async fn an_empty_list_below_the_name_of_a_parent_proves_nothing() {
     type Posts = Arc<Mutex<Vec<String>>>;
     async fn answer(
@@ -230,20 +230,26 @@ async fn a_cut_list_without_the_parent_proves_nothing() {
 }
 
 /// Such an id comes with files that were saved from another server.
+#[rstest]
+#[case::texts("resource: {id: /id, alias: /name}", json!("w-1"), json!("w-9"))]
+#[case::numbers("resource: {id: /id, alias: /name}", json!(1), json!(9))]
+#[case::by_default("resource: {alias: /name}", json!(1), json!(9))]
 #[tokio::test]
-async fn an_id_that_nothing_has_is_neither_compared_nor_sent() {
-    let config = Config { server_ids: vec!["/shops".to_owned()], ..Config::default() };
-    let metadata = "resource: {id: /id, alias: /name}";
+async fn an_id_that_nothing_has_is_neither_compared_nor_sent(
+    #[case] metadata: &str,
+    #[case] stated: Value,
+    #[case] id: Value,
+) {
+    let config = Config { collections: vec!["/shops".to_owned()], ..Config::default() };
+    let declared = json!({"id": stated, "name": "rio", "tier": "gold"});
     let world = World::new(
         config,
-        &[
-            ("shops/_/metadata.yaml", metadata),
-            ("shops/rio/resource.json", r#"{"id":"w-1","name":"rio","tier":"gold"}"#),
-        ],
+        &[("shops/_/metadata.yaml", metadata), ("shops/rio/resource.json", &declared.to_string())],
     );
-    world.server.put_by_hand("/shops/w-9", json!({"id": "w-9", "name": "rio", "tier": "free"}));
+    let path = format!("/shops/{}", id.as_str().map_or_else(|| id.to_string(), str::to_owned));
+    world.server.put_by_hand(&path, json!({"id": id, "name": "rio", "tier": "free"}));
     assert_eq!(world.sync().await.stats.updated, 1);
-    assert_eq!(world.live("/shops/w-9"), r#"{"id":"w-9","name":"rio","tier":"gold"}"#);
+    assert_eq!(world.server.get(&path), Some(json!({"id": id, "name": "rio", "tier": "gold"})));
     assert_eq!(world.sync().await.stats.unchanged, 1);
-    assert_eq!(world.writes(), ["PUT /shops/w-9 200"]);
+    assert_eq!(world.writes(), [format!("PUT {path} 200")]);
 }

@@ -220,6 +220,16 @@ impl Resource {
         Self { identity, payload, ..self.clone() }
     }
 
+    /// Returns the resource with the id of the server, in the form in which the `observed` payload states it.
+    pub(crate) fn renumbered(&self, remote_id: &str, observed: &Value) -> Self {
+        let renumbered = self.with_remote_id(remote_id);
+        let Some(pointer) = self.rules.identity().id().simple() else { return renumbered };
+        let is_it = |shown: &&Value| shown.scalar_text().is_some_and(|text| text.trim() == remote_id);
+        let Some(shown) = pointer.get(observed).filter(is_it) else { return renumbered };
+        let payload = pointer.put(renumbered.payload.as_ref().clone(), shown.clone());
+        Self { payload: Arc::new(payload), ..renumbered }
+    }
+
     /// Returns the resource at another path with the rules of that path.
     pub(crate) fn moved(&self, path: LogicalPath, rules: Arc<Rules>) -> Self {
         let declared = Some(self.declared.as_ref().unwrap_or(&self.path).clone());

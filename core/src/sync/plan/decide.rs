@@ -39,7 +39,7 @@ fn converge(
     // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored.
     let found = &observed.at.identity.remote_id;
     let stale = Wanted::of(desired).id.is_some_and(|id| id != found);
-    let renumbered = stale.then(|| desired.with_remote_id(found));
+    let renumbered = stale.then(|| desired.renumbered(found, payload));
     let desired = renumbered.as_ref().unwrap_or(desired);
     let mut differences = desired.evaluation()?.compare(payload)?;
     if let Some(written) = written {
