@@ -154,3 +154,27 @@ async fn a_missing_secret_fails_its_resource_and_no_other() {
     assert!(message.contains("apps/billing:/pw"), "{message}");
     assert!(server.get("/apps/plain").is_some() && server.get("/apps/billing").is_none());
 }
+
+/// A later policy with the same name writes the attribute, because another client may have changed it.
+#[tokio::test]
+async fn the_record_of_write_only_attributes_goes_with_its_policy() {
+    let git = GitRemote::new();
+    git.write("users/_/metadata.yaml", "resource: {writeOnlyAttributes: [/password]}\n");
+    git.write("users/ana/resource.json", r#"{"id": "ana", "password": "declared"}"#);
+    git.commit("users");
+    git.push();
+    let server = ApiServer::rest(&["/users"], Ids::Stated("id"));
+    let world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    let record = world.state().join("cache/syncpolicies").join(&world.namespace).join("policy");
+    assert!(record.exists());
+    world.delete::<SyncPolicy>("policy").await;
+    world.removed(&record).await;
+    server.put("/users/ana", json!({"id": "ana", "password": "changed"}));
+    world.create_policy(json!({})).await;
+    world.applied(&git.head()).await;
+    assert_eq!(server.get("/users/ana"), Some(json!({"id": "ana", "password": "declared"})));
+}

@@ -37,6 +37,7 @@ use super::pools::Pools;
 use super::workers::{Demand, OF_A_SERVER};
 use crate::crd::sync_policy::SyncMode;
 use crate::crd::{SyncPolicy, SyncPolicyStatus};
+use crate::directories;
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 pub use overlap::{Claim, overlapping};
@@ -104,8 +105,13 @@ impl Reconciler for SyncPolicies {
         }
     }
 
-    async fn cleanup(&self, _: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
-        inventory::unpin_everywhere(&self.pools.mirrors, object.meta()).await
+    async fn cleanup(&self, context: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
+        inventory::unpin_everywhere(&self.pools.mirrors, object.meta()).await?;
+        // The record of write-only attributes. A later policy of this name must write them.
+        let owner = SyncPolicy::owner(&Key::of(object.meta()));
+        directories::remove_in_background(context.directories.cache(&owner))
+            .await
+            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
     }
 
     fn forget(&self, _: &Context, key: &Key) {
