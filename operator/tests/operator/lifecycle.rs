@@ -253,6 +253,33 @@ async fn the_newer_of_two_overlapping_policies_waits_for_the_older(#[case] name:
     assert!(git.head().len() == 40);
 }
 
+/// One repository can be applied to several servers, for example staging and production.
+#[tokio::test]
+async fn a_run_does_not_wait_for_one_on_another_server() {
+    let (world, git, slow, fast) = (World::start().await, shops(), shop_server(), shop_server());
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": slow.url()})).await;
+    world.create(declarest("ManagedServer", "fast", &json!({"http": {"baseURL": fast.url()}}))).await;
+    let held = slow.hold(Matcher::any());
+    world.create_policy(json!({})).await;
+    let in_flight = || async { (slow.open() > 0).then_some(()) };
+    world.eventually("a request to the slow server is in flight", in_flight).await;
+    let spec = json!({
+        "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "fast"},
+        "source": {"path": "/"},
+    });
+    world.create(declarest("SyncPolicy", "second", &spec)).await;
+    let (api, head) = (world.api::<SyncPolicy>(), git.head());
+    let applied = async || {
+        let status = api.get("second").await.ok()?.status?;
+        (status.last_applied_repo_revision.as_deref() == Some(&*head)).then_some(())
+    };
+    world.eventually("the policy of the other server applies", &applied).await;
+    assert_eq!((slow.resources().len(), fast.resources().len()), (0, 7));
+    drop(held);
+    world.applied(&head).await;
+}
+
 /// The run of the younger policy is still under way when the older one claims its scope.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_policy_that_resumes_stops_the_run_of_the_newer() {

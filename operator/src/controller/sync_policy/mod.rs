@@ -179,7 +179,8 @@ impl SyncPolicies {
         // Run.
         let key = round.key();
         let scope = round.object.spec.scope().map_err(Failure::spec_invalid)?;
-        let _territory = self.territories.enter(&key, &scope).await;
+        let server = round.object.spec.managed_server_ref.name.clone();
+        let _territory = self.territories.enter(&key, &server, &scope).await;
         let knowledge = self.knowledge(&key, &fingerprint);
         let recurrences = self.recurrences(&key, &round.status);
         let plan = RunPlan {

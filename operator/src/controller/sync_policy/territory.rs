@@ -1,4 +1,4 @@
-//! The scopes of the runs in progress. Scopes of concurrent runs never overlap.
+//! The scopes of the runs in progress. Scopes of concurrent runs on one server never overlap.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 
 use crate::controller::kind::Key;
 
-/// The scopes of all runs in progress, by policy.
+/// The names of the servers and the scopes of all runs in progress, by policy.
 #[derive(Default)]
 pub struct Territories {
-    held: Mutex<HashMap<Key, LogicalPath>>,
+    held: Mutex<HashMap<Key, (String, LogicalPath)>>,
     freed: Notify,
 }
 
@@ -23,27 +23,27 @@ pub struct Territory<'a> {
 }
 
 impl Territories {
-    /// Waits until no run of another policy of the namespace has a scope that overlaps `scope`. Such a run is of a
-    /// younger policy and is being stopped.
-    pub async fn enter(&self, key: &Key, scope: &LogicalPath) -> Territory<'_> {
+    /// Waits until no run of another policy of the namespace has the same `server` and a scope that overlaps `scope`.
+    /// Such a run is of a younger policy and is being stopped.
+    pub async fn enter(&self, key: &Key, server: &str, scope: &LogicalPath) -> Territory<'_> {
         loop {
             let mut freed = pin!(self.freed.notified());
             // From here on, no notification is missed.
             freed.as_mut().enable();
-            if self.try_enter(key, scope) {
+            if self.try_enter(key, server, scope) {
                 return Territory { territories: self, key: key.clone() };
             }
             freed.await;
         }
     }
 
-    fn try_enter(&self, key: &Key, scope: &LogicalPath) -> bool {
+    fn try_enter(&self, key: &Key, server: &str, scope: &LogicalPath) -> bool {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = held.iter().any(|(other, theirs)| {
-            other != key && other.namespace == key.namespace && theirs.overlaps(scope)
+        let taken = held.iter().any(|(other, (on, theirs))| {
+            other != key && other.namespace == key.namespace && on == server && theirs.overlaps(scope)
         });
         if !taken {
-            held.insert(key.clone(), scope.clone());
+            held.insert(key.clone(), (server.to_owned(), scope.clone()));
         }
         !taken
     }
@@ -71,11 +71,12 @@ mod tests {
         let territories = Territories::default();
         let [own, other] = ["own", "other"].map(|name| Key::new("team".to_owned(), name.to_owned()));
         let elsewhere = Key::new("other".to_owned(), "own".to_owned());
-        let held = territories.enter(&other, &path("/shops/rio")).await;
-        drop(territories.enter(&elsewhere, &path("/shops")).await);
-        drop(territories.enter(&own, &path("/shops/ava")).await);
+        let held = territories.enter(&other, "staging", &path("/shops/rio")).await;
+        drop(territories.enter(&elsewhere, "staging", &path("/shops")).await);
+        drop(territories.enter(&own, "staging", &path("/shops/ava")).await);
+        drop(territories.enter(&own, "production", &path("/shops")).await);
         let wanted = path("/shops");
-        let mut waiting = pin!(territories.enter(&own, &wanted));
+        let mut waiting = pin!(territories.enter(&own, "staging", &wanted));
         let too_long = tokio::time::timeout(Duration::from_secs(1), &mut waiting).await;
         assert!(too_long.is_err(), "another run has the scope");
         drop(held);
