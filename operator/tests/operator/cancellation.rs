@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use declarest_operator::crd::SyncPolicy;
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
@@ -59,6 +60,20 @@ async fn a_run_that_a_change_of_its_policy_cancels_has_not_failed() {
     world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": false}})).await;
     world.applied(&git.head()).await;
     assert_eq!(server.resources().len(), 60);
+}
+
+/// The new policy has the name and the generation of the deleted one.
+#[tokio::test]
+async fn the_run_of_a_policy_that_is_deleted_and_created_again_ends() {
+    let (world, _git, server) = running().await;
+    let api = world.api::<SyncPolicy>();
+    let SyncPolicy { mut spec, metadata, .. } = api.get("policy").await.unwrap();
+    spec.suspend = true;
+    let metadata = ObjectMeta { name: metadata.name, namespace: metadata.namespace, ..ObjectMeta::default() };
+    api.delete("policy", &DeleteParams::default()).await.unwrap();
+    api.create(&PostParams::default(), &SyncPolicy { metadata, spec, status: None }).await.unwrap();
+    world.policy_reason("Suspended").await;
+    assert!(server.resources().len() < 60, "the run ended by itself");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -366,8 +366,7 @@ struct Ending {
 /// Waits until the run must stop: its policy changes or is deleted, an older policy claims its scope, this process must
 /// stop, or the time limit is reached.
 async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
-    let (key, generation) = (policy.key(), policy.metadata.generation.unwrap_or_default());
-    let own = Claim::of(policy);
+    let (key, own) = (policy.key(), Claim::of(policy));
     let limit = context.settings.sync_timeout;
     let deadline = tokio::time::Instant::now() + limit;
     let left = context.namespaces.left(&key.namespace);
@@ -383,7 +382,7 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
                 return Ending { reason, cancelled: false };
             }
             _ = ticks.tick() => {
-                if let Some(reason) = unwanted(context, &key, generation) {
+                if let Some(reason) = unwanted(context, policy) {
                     return cancelled(reason);
                 }
             }
@@ -414,16 +413,19 @@ fn rival(
     own.rival(policy, &context.settings)
 }
 
-/// Returns why the run must stop because of its policy, if it must.
-fn unwanted(context: &Context, key: &Key, generation: i64) -> Option<&'static str> {
-    let Some(policy) = context.caches.policies.get(&key.namespace, &key.name) else {
+/// Returns why the run of `policy` must stop because of it, if it must.
+fn unwanted(context: &Context, policy: &SyncPolicy) -> Option<&'static str> {
+    let Key { namespace, name } = policy.key();
+    // Another policy may have the name now.
+    let current = context.caches.policies.get(&namespace, &name);
+    let Some(current) = current.filter(|current| current.metadata.uid == policy.metadata.uid) else {
         return Some("the policy was deleted");
     };
-    if policy.metadata.deletion_timestamp.is_some() {
+    if current.metadata.deletion_timestamp.is_some() {
         return Some("the policy is being deleted");
     }
     // The cache may be older than the object that the round read.
-    let moved_on = policy.metadata.generation.is_some_and(|current| current > generation);
+    let moved_on = current.metadata.generation > policy.metadata.generation;
     moved_on.then_some("the policy's spec changed")
 }
 
