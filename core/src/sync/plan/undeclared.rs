@@ -159,7 +159,9 @@ impl Candidates {
         let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
         let Some(deletion) = deletion else { return Ok(Fate::Gone) };
         if let Some(path) = self.declared_below(&declared.path, &deletion).await? {
-            return Ok(Fate::Kept(kept(format!("Git declares {path}, which the server has at its address or below"))));
+            return Ok(Fate::Kept(kept(format!(
+                "Git declares {path}, which the server has at its address or below"
+            ))));
         }
         Ok(Fate::Needs(Box::new(Action { depends_on, ..deletion })))
     }
