@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use crate::support::git_remote::{GitRemote, git_command, output};
-use crate::support::sshd::Sshd;
+use crate::support::sshd::{PASSPHRASE, Sshd};
 
 /// Asks the server for its branches with OpenSSH's client, which trusts only `known_hosts`.
 fn list(sshd: &Sshd, remote: &GitRemote, known_hosts: &str) -> Output {
@@ -53,6 +53,6 @@ fn keys_differ_and_only_one_is_locked() {
         let mut command = std::process::Command::new("ssh-keygen");
         output(command.args(["-y", "-P", passphrase, "-f"]).arg(path)).status.success()
     };
-    assert!(opens(sshd::PASSPHRASE));
+    assert!(opens(PASSPHRASE));
     assert!(!opens(""));
 }
