@@ -55,7 +55,7 @@ pub struct Namespaces(Option<Arc<Owned>>);
 #[derive(Debug, Default)]
 struct Owned {
     namespaces: Mutex<HashMap<String, Membership>>,
-    /// Receive each namespace that is gained.
+    /// Receive each namespace that is gained, and each one whose work has ended.
     subscribers: Mutex<Vec<UnboundedSender<String>>>,
     /// Notified when work ends.
     ended: Notify,
@@ -110,8 +110,9 @@ impl Namespaces {
         }
     }
 
-    /// Returns the namespaces of this process, followed by those that it gains. Objects in them must be reconciled.
-    pub fn gained(&self) -> impl Stream<Item = String> + Send + use<> {
+    /// Returns the namespaces of this process, followed by those that it gains or has left. What is known of their objects
+    /// must be forgotten, and those of gained ones must be reconciled.
+    pub fn moved(&self) -> impl Stream<Item = String> + Send + use<> {
         let (sender, receiver) = unbounded();
         if let Some(owned) = &self.0 {
             for namespace in self.names() {
@@ -126,11 +127,7 @@ impl Namespaces {
     fn gain(&self, namespace: &str) {
         let Some(owned) = &self.0 else { return };
         owned.namespaces().insert(namespace.to_owned(), Membership::default());
-        let subscribers = owned.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        for subscriber in subscribers.iter() {
-            // A subscriber that is gone needs no namespaces.
-            let _ = subscriber.unbounded_send(namespace.to_owned());
-        }
+        owned.announce(namespace);
     }
 
     fn owns(&self, namespace: &str) -> bool {
@@ -158,15 +155,25 @@ impl Namespaces {
         let mut namespaces = owned.namespaces();
         let Some(membership) = namespaces.get(namespace) else { return true };
         membership.left.cancel();
-        let ended = membership.rounds == 0;
-        if ended {
-            namespaces.remove(namespace);
+        if membership.rounds > 0 {
+            return false;
         }
-        ended
+        namespaces.remove(namespace);
+        drop(namespaces);
+        owned.announce(namespace);
+        true
     }
 }
 
 impl Owned {
+    fn announce(&self, namespace: &str) {
+        let subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        for subscriber in subscribers.iter() {
+            // A subscriber that is gone needs no namespaces.
+            let _ = subscriber.unbounded_send(namespace.to_owned());
+        }
+    }
+
     fn namespaces(&self) -> MutexGuard<'_, HashMap<String, Membership>> {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -40,6 +40,19 @@ fn a_damaged_checkout_is_named() {
 }
 
 #[test]
+fn the_lock_of_a_crashed_process_is_named() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    assert_eq!(home.run(&["repository", "init"]).code, 0);
+    home.write("work/a.txt", "");
+    home.write("work/.git/index.lock", "");
+    let run = home.run(&["repository", "commit", "-m", "x"]);
+    assert_eq!(run.code, 1, "{run}");
+    let message =
+        "<home>/work/.git/index.lock exists; remove it if the process that created it has ended early";
+    assert!(run.stderr.contains(message), "{run}");
+}
+
+#[test]
 fn from_nothing_to_a_commit() {
     let home = Home::with_catalogue(WITHOUT_REMOTE);
     insta::assert_snapshot!(home.run(&["repository", "init"]), @r"

@@ -209,10 +209,7 @@ fn a_file_that_git_ignores_is_not_saved(#[case] pattern: &str, #[case] path: &st
     let payload = format!(r#"{{"id": "{id}", "text": "a"}}"#);
     let run = world.run(&["resource", "save", path, "-f", &payload]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(
-        run.stderr.contains("so a commit would not contain it; change the pattern in .gitignore"),
-        "{run}"
-    );
+    assert!(run.stderr.contains("Git ignores it; change the pattern in .gitignore that matches it"), "{run}");
     assert_eq!(world.declared(&format!("{}/resource.json", path.trim_start_matches('/'))), None);
     // A file that is tracked in spite of the pattern is committed.
     world.declare(".gitignore", "");
@@ -223,4 +220,22 @@ fn a_file_that_git_ignores_is_not_saved(#[case] pattern: &str, #[case] path: &st
     let other = payload.replace("\"a\"", "\"b\"");
     assert_eq!(world.run(&["resource", "save", path, "-f", &other, "--force"]).code, 0);
     assert_eq!(crate::git::git(&world.home.path("repo"), &["status", "--porcelain"]), "");
+}
+
+/// A commit contains the revision of a submodule only. The change would stay uncommitted, and block every later save.
+#[test]
+fn a_file_of_a_nested_repository_is_not_saved() {
+    let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
+    assert_eq!(world.run(&["resource", "save", "/shops/rio", "-f", "{}"]).code, 0);
+    let repository = world.home.path("repo");
+    crate::git::git(&repository, &["init", "--quiet", "team"]);
+    world.declare("team/a/resource.json", "{}");
+    crate::git::git(&repository.join("team"), &["add", "--all"]);
+    crate::git::git(&repository.join("team"), &["commit", "--quiet", "--message", "start"]);
+    crate::git::git(&repository, &["add", "--all"]);
+    crate::git::git(&repository, &["commit", "--quiet", "--message", "team"]);
+    let run = world.run(&["resource", "save", "/team/b", "-f", "{}"]);
+    assert_eq!((run.code, world.declared("team/b/resource.json")), (2, None), "{run}");
+    assert!(run.stderr.contains("team is another Git repository"), "{run}");
+    assert_eq!(world.run(&["resource", "save", "/shops/oslo", "-f", "{}"]).code, 0);
 }

@@ -295,16 +295,15 @@ pub enum RepositoryError {
         /// The files, relative to it, sorted.
         files: Vec<String>,
     },
-    /// A file that Git ignores cannot be committed.
-    #[error(
-        "Git ignores {file} in {directory}, so a commit would not contain it; change the pattern in .gitignore that \
-         matches it"
-    )]
-    Ignored {
+    /// A commit would not contain a file.
+    #[error("a commit in {directory} would not contain {file}: {reason}")]
+    NotCommittable {
         /// The directory on disk.
         directory: String,
         /// The file, relative to it.
         file: String,
+        /// The cause and the correction.
+        reason: String,
     },
     /// A merge, rebase, cherry-pick or revert was begun in the checkout. A commit would not record it.
     #[error(
@@ -446,7 +445,7 @@ impl Categorized for RepositoryError {
             | Self::DetachedHead(_)
             | Self::NoCommit { .. }
             | Self::Uncommitted { .. }
-            | Self::Ignored { .. }
+            | Self::NotCommittable { .. }
             | Self::Unfinished(_)
             | Self::ShallowRemote(_) => Category::Validation,
             Self::RootMissing(_)

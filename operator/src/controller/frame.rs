@@ -171,7 +171,7 @@ pub async fn run<R: Reconciler>(
     let metrics = Arc::clone(&context.metrics);
     metrics.open_queue(R::Kind::NAME);
     let changes = frame.changes(objects);
-    let wakeups = stream::select(wakeups, frame.gained());
+    let wakeups = stream::select(wakeups, frame.moved());
     // Every round starts at once, and waits for a worker. It is a task, because all of them would be polled at each
     // wake-up of one of them.
     Controller::for_stream(changes, objects.store())
@@ -263,10 +263,11 @@ impl<R: Reconciler> Frame<R> {
         })
     }
 
-    /// Returns the objects of namespaces that this process gains. They may have changed since it had them.
-    fn gained(self: &Arc<Self>) -> impl Stream<Item = Key> + Send + use<R> {
+    /// Returns the objects of namespaces that this process gains or has left, and forgets them: they may change while
+    /// another process has them, and it shows their metrics. The round of an object that is not of this process is empty.
+    fn moved(self: &Arc<Self>) -> impl Stream<Item = Key> + Send + use<R> {
         let frame = Arc::clone(self);
-        self.context.namespaces.gained().flat_map(move |namespace| {
+        self.context.namespaces.moved().flat_map(move |namespace| {
             let names = frame.objects.names(&namespace);
             let keys: Vec<Key> = names.into_iter().map(|name| Key::new(namespace.clone(), name)).collect();
             for key in &keys {

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use crate::metrics::{METRICS, scrape};
 use crate::support::cluster::{Cluster, OPERATOR_NAMESPACE};
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
@@ -238,4 +239,28 @@ async fn a_namespace_that_returns_while_it_leaves_is_reconciled_again() {
     tenant.server.latency(Duration::ZERO);
     world.applied(&revision).await;
     tenant.assert_written_once(1);
+}
+
+/// Otherwise an alert about an object would go on although another shard reconciles it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_leaves_takes_its_metrics_along() {
+    let shard = format!("f-{:08x}", fastrand::u32(..));
+    let flags = [
+        "--leader-elect".to_owned(),
+        format!("--watch-namespace-selector=shard={shard}"),
+        format!("--shard-name={shard}"),
+        METRICS.to_owned(),
+    ];
+    let world = World::start_clustered(&flags.each_ref().map(String::as_str)).await;
+    world.create_server(json!({"baseURL": "https://a.example.test"})).await;
+    // Without a provider of cryptography even a plain http client refuses to be built.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let has_series = async |expected: bool| {
+        let has = scrape(&world).await.contains(&format!("namespace=\"{}\"", world.namespace));
+        (has == expected).then_some(())
+    };
+    label(&world, &world.namespace, &shard).await;
+    world.eventually("it has metrics", || has_series(true)).await;
+    label(&world, &world.namespace, "none").await;
+    world.eventually("they are removed", || has_series(false)).await;
 }

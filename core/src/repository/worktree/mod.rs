@@ -134,7 +134,16 @@ impl Worktree {
 
     /// Returns a converter for a local failure of Git during `action`.
     fn git(&self, action: &str) -> impl FnOnce(git2::Error) -> RepositoryError + use<> {
-        RepositoryError::git(format!("{action} {}", self.shown()))
+        let (action, lock) = (format!("{action} {}", self.shown()), self.directory.join(".git/index.lock"));
+        move |error| {
+            if error.code() == ErrorCode::Locked && lock.exists() {
+                let lock = lock.display();
+                let reason =
+                    format!("{lock} exists; remove it if the process that created it has ended early");
+                return RepositoryError::Git { action, reason };
+            }
+            RepositoryError::git(action)(error)
+        }
     }
 
     /// Returns the commit of HEAD; `None` before the first commit.

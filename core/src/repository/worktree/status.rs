@@ -175,8 +175,8 @@ impl Worktree {
         Err(RepositoryError::Uncommitted { directory: self.shown(), files })
     }
 
-    /// Fails if Git ignores one of `files`, which are relative to the checkout, because a commit would not contain it. A
-    /// file that Git tracks is not ignored.
+    /// Fails if a commit would not contain one of `files`, which are relative to the checkout: Git ignores and does not
+    /// track it, or it belongs to another repository, such as a submodule.
     pub fn require_committable<'f>(
         &self,
         files: impl IntoIterator<Item = &'f str>,
@@ -184,10 +184,22 @@ impl Worktree {
         let repository = self.repository()?;
         let index = repository.index().map_err(self.git("read the index of"))?;
         for file in files {
+            let is_other = |above: &&Path| {
+                !above.as_os_str().is_empty() && self.directory.join(above).join(".git").exists()
+            };
             let ignored = repository.is_path_ignored(file).map_err(self.git("read the ignored files of"))?;
-            if ignored && index.get_path(Path::new(file), 0).is_none() {
-                return Err(RepositoryError::Ignored { directory: self.shown(), file: file.to_owned() });
-            }
+            let reason = match Path::new(file).ancestors().skip(1).find(is_other) {
+                Some(above) => format!("{} is another Git repository", above.display()),
+                None if ignored && index.get_path(Path::new(file), 0).is_none() => {
+                    "Git ignores it; change the pattern in .gitignore that matches it".to_owned()
+                }
+                None => continue,
+            };
+            return Err(RepositoryError::NotCommittable {
+                directory: self.shown(),
+                file: file.to_owned(),
+                reason,
+            });
         }
         Ok(())
     }
