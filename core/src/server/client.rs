@@ -69,6 +69,8 @@ pub struct Client {
     patience: Patience,
     cancelled: Option<CancellationToken>,
     renewal: TokenRenewal,
+    /// The segments of paths that no redirect may replace.
+    names: Vec<String>,
 }
 
 struct Shared {
@@ -132,7 +134,8 @@ impl Client {
         wire.gate.serves(&wire.base_url);
         let shared = Arc::new(Shared { wire, credentials, tokens, health_check, tls });
         let patience = Patience { attempt: ATTEMPT_TIMEOUT, attempts: ATTEMPTS };
-        Ok(Self { shared, patience, cancelled: None, renewal: TokenRenewal::default() })
+        let (cancelled, renewal, names) = Default::default();
+        Ok(Self { shared, patience, cancelled, renewal, names })
     }
 
     /// Returns the base URL without its query. It identifies the server.
@@ -171,6 +174,12 @@ impl Client {
     #[must_use]
     pub fn renewing(self, renewal: &TokenRenewal) -> Self {
         Self { renewal: renewal.clone(), ..self }
+    }
+
+    /// Returns the client for writes of a resource with these names in its path. It follows no redirect to another name.
+    #[must_use]
+    pub(crate) fn keeping(&self, names: Vec<String>) -> Self {
+        Self { names, ..self.clone() }
     }
 
     /// Returns the path of the base URL, unencoded; `/` if it has none.
@@ -332,8 +341,8 @@ impl Client {
         credentials: &[Header],
     ) -> Result<Response, ServerError> {
         let (purpose, patience) = (Purpose::Resource, self.patience);
-        let cancelled = self.cancelled.as_ref();
-        let call = Call { request, target, credentials, conditions, purpose, patience, cancelled };
+        let (names, cancelled) = (&*self.names, self.cancelled.as_ref());
+        let call = Call { request, target, credentials, conditions, names, purpose, patience, cancelled };
         // Boxed because the future is large and part of the futures of all callers.
         Box::pin(self.wire().send(call)).await
     }
