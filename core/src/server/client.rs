@@ -16,6 +16,7 @@ use super::request::query_secrets;
 use super::trace::{self, Trace};
 use super::wire::{Call, Patience, Purpose, Wire, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
+use crate::error::{Categorized as _, Category};
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
 use crate::transport::retry::ATTEMPTS;
@@ -226,6 +227,16 @@ impl Client {
     pub async fn health(&self) -> Result<(), ServerError> {
         let (request, target) = self.health_request()?;
         self.send_to(&request, &target).await.map(drop)
+    }
+
+    /// Fails if the configured health check rejects the credentials (401, 403). Some servers treat a client with expired
+    /// credentials like one without, and hide resources from it instead of rejecting its requests.
+    pub(crate) async fn check_credentials(&self) -> Result<(), ServerError> {
+        if self.shared.health_check.is_none() {
+            return Ok(());
+        }
+        let rejected = |error: &ServerError| error.category() == Category::Auth;
+        self.health().await.or_else(|error| if rejected(&error) { Err(error) } else { Ok(()) })
     }
 
     /// Returns the URL of the health check without its query, which may hold a key.
