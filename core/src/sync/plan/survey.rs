@@ -419,13 +419,21 @@ impl Surveyor {
         let by_path = Resource::by_path(desired.path.clone(), Arc::clone(&desired.rules)).ok();
         let first = by_path.unwrap_or_else(|| desired.clone());
         let unreadable = Observed::new(desired.clone(), Some(Value::Null));
-        let observed = match remote.read_doomed(&first).await {
+        let by_path = remote.read_doomed(&first).await;
+        // The name of a resource may be the id of another one.
+        let is_another = !desired.seeded
+            && match &by_path {
+                Ok(observed) => observed.other_alias(&Wanted::of(&desired)).is_some(),
+                Err(error) => matches!(error, SyncError::Undecided(_, Doubt::Several(_))),
+            };
+        let observed = match by_path {
             // A deletion needs no proof of absence.
             Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
+            _ if is_another => Observed::new(first.clone(), None),
             Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
             observed => observed?,
         };
-        if desired.seeded || first.identity == desired.identity {
+        if desired.seeded || !is_another && first.identity == desired.identity {
             return Ok((first, observed));
         }
         if observed.payload.is_some() {
