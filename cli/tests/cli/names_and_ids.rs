@@ -96,3 +96,21 @@ fn a_stale_id_does_not_address_another_collection(#[case] members: &[(&str, &str
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(place.server.get("/teams/n1"), Some(json!({"id": "n1", "org": "other", "name": "devs"})));
 }
+
+/// The id of another label is the name of the declared one.
+#[test]
+fn a_name_may_be_the_number_of_another_resource() {
+    let server = ApiServer::rest(&["/labels"], Ids::Given);
+    server.put("/labels/12", json!({"id": 12, "name": "bug"}));
+    server.put("/labels/2", json!({"id": 2, "name": "12"}));
+    let files =
+        [("labels/_/metadata.yaml", BY_ID), ("labels/12/resource.json", r#"{"name": "12", "color": "red"}"#)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/labels/2"), Some(json!({"id": 2, "name": "12", "color": "red"})));
+    let run = place.run(&["resource", "delete", "/labels/12", "--yes"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.paths(), ["/labels/12"]);
+    assert_eq!(place.server.get("/labels/12"), Some(json!({"id": 12, "name": "bug"})));
+}

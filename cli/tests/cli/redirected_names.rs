@@ -18,7 +18,8 @@ const MEMBERS: &str =
 /// A server that redirects from paths below the keys of `former`, unless there is a resource. It has the resources at
 /// `paths`, each of which shows its name as `id`, `login` and `name`.
 fn redirecting(former: &'static [(&str, &str)], paths: &[&str]) -> ApiServer {
-    let server = ApiServer::start(&["/users", "/orgs", "/orgs/*/members"], move |request, store| {
+    let collections = ["/users", "/orgs", "/orgs/*/members", "/orgs/*/teams"];
+    let server = ApiServer::start(&collections, move |request, store| {
         for (from, to) in former {
             let rest =
                 request.path.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -85,6 +86,28 @@ fn the_resource_behind_a_redirect_is_another_one(
         assert!(run.stderr.contains(reason), "{run}");
         assert_eq!(place.server.writes(), Vec::<String>::new());
     }
+}
+
+/// The id of a team is in the list of its organisation, which was renamed.
+#[test]
+fn the_id_of_a_parent_is_not_taken_from_another_list() {
+    let files = [
+        ("_/metadata.yaml", ROOT),
+        ("orgs/_/metadata.yaml", BY_LOGIN),
+        ("orgs/_/teams/_/metadata.yaml", "resource: {id: /id, alias: /name}\n"),
+        (
+            "orgs/_/teams/_/members/_/metadata.yaml",
+            "resource: {remoteCollectionPath: '/teams/{{/ids/team}}/members'}\n\
+             operations: {create: {method: PUT, path: './{{/id}}'}}\n",
+        ),
+        ("orgs/acme/teams/devs/members/ana/resource.json", r#"{"id": "ana"}"#),
+    ];
+    let server = redirecting(&[("/orgs/acme", "/orgs/other")], &["/orgs/other", "/orgs/other/teams/devs"]);
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 5, "{run}");
+    assert!(run.stderr.contains("redirects to /orgs/other/teams"), "{run}");
+    assert_eq!(place.server.writes(), Vec::<String>::new());
 }
 
 /// A create below a parent that was renamed must not create a member of the other one.

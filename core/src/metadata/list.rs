@@ -69,6 +69,8 @@ pub struct Stated {
     pub id: bool,
     /// The alias template finds a value.
     pub alias: bool,
+    /// The id is a number, not a text.
+    pub number: bool,
 }
 
 /// The entries of a list response.
@@ -94,7 +96,7 @@ pub enum Shape {
 
 impl Entry {
     fn of_name(name: &str) -> Self {
-        let states = Stated { id: true, alias: true };
+        let states = Stated { id: true, alias: true, number: false };
         Self {
             alias: name.to_owned(),
             remote_id: name.to_owned(),
@@ -252,7 +254,8 @@ fn entry(rules: &IdentityRules, payload: Value) -> Option<Entry> {
     let alias = rules.alias().evaluate(&payload);
     // A blank alias also counts as stated: the entry has no alias.
     let blank = || rules.alias().simple().and_then(|pointer| pointer.get(&payload)).is_some_and(is_blank);
-    let states = Stated { id: id.is_ok(), alias: alias.is_ok() || blank() };
+    let number = matches!(rules.id().simple().and_then(|id| id.get(&payload)), Some(Value::Int(_)));
+    let states = Stated { id: id.is_ok(), alias: alias.is_ok() || blank(), number };
     let alias = match (alias, &id) {
         (Ok(alias), _) => alias,
         (Err(_), Ok(id)) => id.clone(),

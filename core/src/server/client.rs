@@ -16,6 +16,7 @@ use super::request::query_secrets;
 use super::trace::{self, Trace};
 use super::wire::{Call, Patience, Purpose, Wire, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
+use crate::error::{Categorized as _, Category};
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
 use crate::transport::retry::ATTEMPTS;
@@ -69,6 +70,8 @@ pub struct Client {
     patience: Patience,
     cancelled: Option<CancellationToken>,
     renewal: TokenRenewal,
+    /// The segments of paths that no redirect may replace.
+    names: Vec<String>,
 }
 
 struct Shared {
@@ -132,7 +135,8 @@ impl Client {
         wire.gate.serves(&wire.base_url);
         let shared = Arc::new(Shared { wire, credentials, tokens, health_check, tls });
         let patience = Patience { attempt: ATTEMPT_TIMEOUT, attempts: ATTEMPTS };
-        Ok(Self { shared, patience, cancelled: None, renewal: TokenRenewal::default() })
+        let (cancelled, renewal, names) = Default::default();
+        Ok(Self { shared, patience, cancelled, renewal, names })
     }
 
     /// Returns the base URL without its query. It identifies the server.
@@ -171,6 +175,12 @@ impl Client {
     #[must_use]
     pub fn renewing(self, renewal: &TokenRenewal) -> Self {
         Self { renewal: renewal.clone(), ..self }
+    }
+
+    /// Returns the client for writes of a resource with these names in its path. It follows no redirect to another name.
+    #[must_use]
+    pub(crate) fn keeping(&self, names: Vec<String>) -> Self {
+        Self { names, ..self.clone() }
     }
 
     /// Returns the path of the base URL, unencoded; `/` if it has none.
@@ -217,6 +227,16 @@ impl Client {
     pub async fn health(&self) -> Result<(), ServerError> {
         let (request, target) = self.health_request()?;
         self.send_to(&request, &target).await.map(drop)
+    }
+
+    /// Fails if the configured health check rejects the credentials (401, 403). Some servers treat a client with expired
+    /// credentials like one without, and hide resources from it instead of rejecting its requests.
+    pub(crate) async fn check_credentials(&self) -> Result<(), ServerError> {
+        if self.shared.health_check.is_none() {
+            return Ok(());
+        }
+        let rejected = |error: &ServerError| error.category() == Category::Auth;
+        self.health().await.or_else(|error| if rejected(&error) { Err(error) } else { Ok(()) })
     }
 
     /// Returns the URL of the health check without its query, which may hold a key.
@@ -332,8 +352,8 @@ impl Client {
         credentials: &[Header],
     ) -> Result<Response, ServerError> {
         let (purpose, patience) = (Purpose::Resource, self.patience);
-        let cancelled = self.cancelled.as_ref();
-        let call = Call { request, target, credentials, conditions, purpose, patience, cancelled };
+        let (names, cancelled) = (&*self.names, self.cancelled.as_ref());
+        let call = Call { request, target, credentials, conditions, names, purpose, patience, cancelled };
         // Boxed because the future is large and part of the futures of all callers.
         Box::pin(self.wire().send(call)).await
     }

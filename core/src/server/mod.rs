@@ -22,6 +22,7 @@ pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttlin
 pub use oauth2::{Grant, OAuth2, TokenRenewal};
 pub use observer::{RequestObserver, TokenNeed};
 pub use openapi::{FetchedOpenApi, OpenApiLoadError, OpenApiLoader, OpenApiSource, download};
+pub(crate) use request::percent_decoded;
 pub use request::{BaseUrl, Body, Request};
 pub use response::{Detour, Paging, Response};
 pub use trace::Trace;

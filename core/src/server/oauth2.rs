@@ -282,6 +282,7 @@ impl Endpoint {
             target: &self.url,
             credentials: &[],
             conditions: &[],
+            names: &[],
             purpose: Purpose::Token,
             patience,
             // Other requests may wait for the same token.

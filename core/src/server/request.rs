@@ -314,7 +314,7 @@ pub(super) fn segments_of(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !segment.is_empty())
 }
 
-pub(super) fn percent_decoded(segment: &str) -> String {
+pub(crate) fn percent_decoded(segment: &str) -> String {
     // The path of a parsed URL contains neither a lone `%` nor invalid UTF-8, so nothing is lost.
     percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned()
 }

@@ -14,6 +14,7 @@ mod backpressure;
 mod bulk;
 mod completion;
 mod first_sync;
+mod hidden_resources;
 mod lost_answers;
 mod old_tokens;
 mod parents;

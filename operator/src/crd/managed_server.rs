@@ -63,7 +63,7 @@ pub struct HttpEndpoint {
     #[schemars(regex(pattern = validation::HTTP_URL))]
     pub base_url: String,
     /// Path below baseURL, or URL of the same origin, that returns a status below 400 if the server is healthy.
-    /// It sets only the condition Reachable.
+    /// It sets the condition Reachable. If it answers 401 or 403, no resource counts as absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub health_check: Option<String>,

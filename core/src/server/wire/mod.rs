@@ -78,6 +78,8 @@ pub(super) struct Call<'a> {
     pub credentials: &'a [Header],
     /// Conditional headers (RFC 9110 section 13.1); sent to every target, also after a redirect.
     pub conditions: &'a [Header],
+    /// The segments of the path that no redirect may replace.
+    pub names: &'a [String],
     pub purpose: Purpose,
     pub patience: Patience,
     /// Ends the waits at the gate and between attempts. A request that has been sent is completed.

@@ -66,20 +66,19 @@ impl Wire {
         Err(Failed::finally(request.failed(reason)))
     }
 
-    /// Fails if a write would have another name in its path after the redirect. Servers redirect from the former name
-    /// of what was renamed, or moved to another owner, and that is not the declared resource.
+    /// Fails if the redirect replaces a name of the resource that the request writes. Servers redirect from the former
+    /// name of what was renamed, or moved to another owner, and that is not the declared resource.
     pub(super) fn check_names(&self, call: Call<'_>, to: &Url, status: StatusCode) -> Result<(), Failed> {
-        let request = call.request;
-        if call.purpose == Purpose::Token || is_read(&request.method) {
+        if call.names.is_empty() {
             return Ok(());
         }
-        let replaced = replaced(call.target, to);
-        let Some(name) = replaced.first() else { return Ok(()) };
+        let replaced = replaced(call.target, to).into_iter().find(|replaced| call.names.contains(replaced));
+        let Some(name) = replaced else { return Ok(()) };
         let (status, to) = (status.as_u16(), self.shown_path(to));
         let reason = format!(
             "redirect with status {status} leads to {to}, which replaces \"{name}\", and is not followed for a write"
         );
-        Err(Failed::finally(request.failed(reason)))
+        Err(Failed::finally(call.request.failed(reason)))
     }
 
     /// Returns the redirect from the target of `call` to `url`, if it replaced names.

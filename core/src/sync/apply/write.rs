@@ -13,7 +13,7 @@ use crate::metadata::{Change, OperationName, Rendered};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, decode};
 use crate::repository::RepositoryError;
-use crate::server::{Response, ServerError};
+use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
     Action, Call, Done, Doubt, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource,
     Sending, Session, Step, SyncError, Wanted,
@@ -117,9 +117,9 @@ impl Writer {
 
     /// Sends the update that completes the resource that `create` has created.
     pub async fn complete(&self, action: &Action, create: &Call, update: &Call) -> Result<(), SyncError> {
-        let updated = self.session.client.send(&update.request).await;
-        self.referred.forget(&action.path);
         let attempt = Attempt { writer: self, action, call: create, rest: OnceLock::new() };
+        let updated = attempt.exchange(&update.request).await;
+        self.referred.forget(&action.path);
         attempt.confirm(update, &updated?).await?;
         self.note_written(action, create).await
     }
@@ -186,7 +186,7 @@ enum Rest {
 impl Attempt<'_> {
     async fn send(&self) -> Result<Step, SyncError> {
         let requested = self.action.reason == Reason::Requested;
-        match (self.exchange(self.call).await, self.action.step) {
+        match (self.exchange(&self.call.request).await, self.action.step) {
             (Ok(response), Step::Create) => self.created(&response).await,
             (Ok(response), Step::Update) => {
                 self.confirm(self.call, &response).await?;
@@ -212,8 +212,11 @@ impl Attempt<'_> {
         }
     }
 
-    async fn exchange(&self, call: &Call) -> Result<Response, ServerError> {
-        self.writer.session.client.send(&call.request).await
+    /// Sends a write of the resource.
+    async fn exchange(&self, request: &Request) -> Result<Response, ServerError> {
+        let path = self.call.at.as_ref().unwrap_or(&self.action.path).as_str();
+        let names = path.split('/').chain(request.path.rsplit('/').next()).map(percent_decoded);
+        self.writer.session.client.keeping(names.collect()).send(request).await
     }
 
     async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
@@ -381,7 +384,7 @@ impl Attempt<'_> {
     async fn send_elsewhere(&self, gone: ServerError) -> Result<Step, SyncError> {
         let gone = match &self.call.on_missing {
             None => gone,
-            Some(elsewhere) => match self.writer.session.client.send(elsewhere).await {
+            Some(elsewhere) => match self.exchange(elsewhere).await {
                 Ok(_) => return Ok(self.action.step),
                 Err(error) => error,
             },
@@ -422,7 +425,7 @@ impl Attempt<'_> {
             self.correction(desired, observed).await?
         };
         if let Some(update) = update {
-            let response = self.exchange(&update).await?;
+            let response = self.exchange(&update.request).await?;
             self.writer.ids.learn(&self.action.path, self.call, &response);
         }
         Ok(Step::Create)
@@ -445,7 +448,7 @@ impl Attempt<'_> {
             }
             tracing::info!(path = %self.action.path, error = %lost, "the answer to a create was lost, and the resource does not exist");
             sent_again = true;
-            match self.exchange(self.call).await {
+            match self.exchange(&self.call.request).await {
                 Ok(response) => return self.created(&response).await,
                 Err(error) if error.may_still_be_done() => return Err(self.uncertain(error)),
                 // The server may have executed the first create late.
@@ -465,7 +468,7 @@ impl Attempt<'_> {
             // The resource may belong to another client, and a requested create overwrites nothing.
             Some(_) if self.action.reason == Reason::Requested => Err(lost.into()),
             Some(update) => {
-                self.exchange(&update).await?;
+                self.exchange(&update.request).await?;
                 Ok(Step::Update)
             }
         }
@@ -491,7 +494,7 @@ impl Attempt<'_> {
         if meaningless {
             call.unguard();
         }
-        match self.exchange(&call).await {
+        match self.exchange(&call.request).await {
             Ok(response) => {
                 self.writer.ids.learn(&self.action.path, &call, &response);
                 Ok(step)

@@ -35,7 +35,7 @@ fn entry(id: &str, alias: Option<&str>) -> Entry {
         alias: alias.unwrap_or(id).to_owned(),
         remote_id: id.to_owned(),
         payload: Value::Null,
-        states: Stated { id: true, alias: alias.is_some() },
+        states: Stated { id: true, alias: alias.is_some(), number: false },
     }
 }
 

@@ -237,7 +237,9 @@ impl SyncError {
         match self {
             Self::Server(error) | Self::Fixed(error) => Some(error),
             Self::Unsure(_, lost, _) => Some(lost),
-            Self::Undecided(_, Doubt::Failed(error)) | Self::Parent(_, error) => error.of_server(),
+            Self::Undecided(_, Doubt::Failed(error) | Doubt::Hidden(error)) | Self::Parent(_, error) => {
+                error.of_server()
+            }
             Self::Page(_, _, source) => source.of_server(),
             _ => None,
         }
@@ -358,6 +360,9 @@ pub enum Doubt {
     /// The list failed in another way.
     #[error("{0}")]
     Failed(Arc<SyncError>),
+    /// The health check fails with this error.
+    #[error("the health check rejects the credentials, so the server may hide resources: {0}")]
+    Hidden(Arc<SyncError>),
     /// This number of entries does not show the alias.
     #[error(
         "{0} entries of the list of its collection do not state resource.alias; correct resource.alias, or add it in operations.list.transforms"
@@ -400,7 +405,7 @@ impl Doubt {
     /// Returns the category of the failure.
     pub fn category(&self) -> Category {
         match self {
-            Self::Failed(error) => error.category(),
+            Self::Failed(error) | Self::Hidden(error) => error.category(),
             Self::Unlistable(StatusCode::FORBIDDEN) => Category::Auth,
             Self::Several(_)
             | Self::AnotherAlias(_)
@@ -419,6 +424,7 @@ impl Doubt {
             Self::NotListed
             | Self::Shrank
             | Self::Failed(_)
+            | Self::Hidden(_)
             | Self::Several(_)
             | Self::AnotherAlias(_)
             | Self::AnotherId(..)
@@ -440,7 +446,7 @@ impl Doubt {
 
     /// Whether the next run may get an answer without a change of metadata.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::Shrank)
+        matches!(self, Self::Failed(_) | Self::Shrank | Self::Hidden(_))
     }
 }
 

@@ -77,6 +77,12 @@ impl<'r> Wanted<'r> {
         if by_member {
             found.extend(listing.with_member(self.name));
         }
+        // A number that the server assigned may happen to be the name of another resource.
+        let is_named = |entry: &Entry| !entry.states.alias || self.answers_to(&entry.alias);
+        let has_one_name = self.id.is_none() && self.states_alias && self.alias == Some(self.name);
+        if has_one_name && found.len() > 1 {
+            found.retain(|entry| is_named(entry) || !entry.states.number);
+        }
         match found[..] {
             [] => Match::Nothing,
             [entry] if by_member => Match::Member(entry),
@@ -140,7 +146,7 @@ mod tests {
             } else {
                 decode(PayloadType::Json, payload.as_bytes()).unwrap()
             },
-            states: Stated { id: true, alias: true },
+            states: Stated { id: true, alias: true, number: id == &"12" },
         });
         Listing::new(entries.collect())
     }
@@ -167,6 +173,9 @@ mod tests {
     #[case::no_alias_stated(Wanted { alias: None, ..BOTH }, &[("u1", "rio", "")], "-")]
     #[case::display_name(BOTH, &[("7", "bob", r#"{"name":"rio"}"#)], "-")]
     #[case::no_rules(Wanted { alias: None, by_members: true, ..BOTH }, &[("7", "7", r#"{"name":"rio"}"#)], "member 7")]
+    #[case::number_of_another(Wanted { name: "12", alias: Some("12"), ..BOTH }, &[("12", "x", ""), ("3", "12", "")], "3")]
+    #[case::number_alone(Wanted { name: "12", alias: Some("12"), ..BOTH }, &[("12", "x", "")], "12")]
+    #[case::text_of_another(BOTH, &[("rio", "x", ""), ("3", "rio", "")], "several rio 3")]
     #[case::twice(BOTH, &[("1", "rio", ""), ("2", "rio", "")], "several 1 2")]
     fn matches(#[case] wanted: Wanted<'_>, #[case] entries: &[(&str, &str, &str)], #[case] expected: &str) {
         let listing = listing(entries);

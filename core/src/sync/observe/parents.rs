@@ -139,7 +139,7 @@ impl Remote {
 /// Whether the list of a parent shows it several times, or failed.
 fn is_failure(doubt: &Doubt) -> bool {
     match doubt {
-        Doubt::Several(_) => true,
+        Doubt::Several(_) | Doubt::Moved(..) => true,
         Doubt::Failed(_) => doubt.category() != Category::Validation,
         _ => false,
     }

@@ -17,11 +17,12 @@ impl Remote {
         response: &Response,
     ) -> Result<(), SyncError> {
         let Some(detour) = &response.detour else { return Ok(()) };
+        let path = at.declared.as_ref().unwrap_or(&at.path);
         let names = [at.name(), &at.identity.alias, &at.identity.remote_id];
         let shown = at.rules.identity().alias().evaluate(payload).ok();
         let is_same = shown.is_some_and(|shown| Wanted::of(at).answers_to(&shown));
         match names.into_iter().find(|name| detour.replaces(name)) {
-            Some(name) if !is_same && !at.rules.resolved().singleton => Err(moved(&at.path, detour, name)),
+            Some(name) if !is_same && !at.rules.resolved().singleton => Err(moved(path, detour, name)),
             _ => self.check_parents(&at.path, response).await,
         }
     }

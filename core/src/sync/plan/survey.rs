@@ -9,20 +9,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, Span};
 
 use super::Plan;
 use super::decide::decide_for;
 use super::saved;
-use super::undeclared::{Candidates, Fate};
+use super::undeclared::{Candidates, Fate, is_missing};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::spans;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Failure, Intent, Observed, Options, PRUNE, Reason, Resource, Selection,
-    Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
+    Action, Candidate, Doubt, Failure, FailureReason, Intent, Observed, Options, PRUNE, Reason, Resource,
+    Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
 use crate::sync::observe::{Bulk, Expected, Former, References, Remote, loaded, refers};
 use crate::sync::tasks::{self, evaluated};
@@ -76,6 +77,8 @@ pub struct Surveyor {
     candidates: Arc<Candidates>,
     options: Options,
     names: Arc<Mutex<Names>>,
+    /// The failure of the health check, if it rejects the credentials.
+    rejected: Arc<OnceCell<Option<Arc<SyncError>>>>,
     /// Whether equal resources are only counted, because most of a large scope is equal.
     counts_equal: bool,
     /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
@@ -126,6 +129,7 @@ impl Surveyor {
             bulk: Arc::new(Bulk::new(remote, selection, options)),
             options: Options { written: session.written.clone(), ..options.clone() },
             names: Arc::default(),
+            rejected: Arc::default(),
             counts_equal: selection.whole_scope && !keep_compared && !sealable,
             defers: false,
             stop: stop.clone(),
@@ -233,6 +237,7 @@ impl Surveyor {
                 () = until(end), if !at_end && running.is_empty() && first.is_some() && !is_over => {}
                 else => {
                     self.refuse_twins(plan);
+                    refuse_hidden(plan);
                     hide(&mut plan.failures, &self.session.secrets);
                     return first;
                 }
@@ -308,12 +313,14 @@ impl Surveyor {
         let (path, operation) = (item.subject().0.clone(), item.subject().1);
         let looked = async {
             self.stop.check(&path)?;
-            match item {
-                Item::Desired(_, desired) => {
-                    Ok(Fate::Needs(Box::new(self.look_at(desired?, expected).await?)))
-                }
-                Item::Undeclared(candidate) => Ok(self.sealed(self.candidates.decide(candidate).await?)),
+            let fate = match item {
+                Item::Desired(_, desired) => Fate::Needs(Box::new(self.look_at(desired?, expected).await?)),
+                Item::Undeclared(candidate) => self.sealed(self.candidates.decide(candidate).await?),
+            };
+            if fate.is_absent() {
+                self.check_credentials(&path).await?;
             }
+            Ok(fate)
         };
         let outcome = self.stop.outcome(&path, looked.await);
         if operation != PRUNE {
@@ -323,6 +330,17 @@ impl Surveyor {
             progress.compared(&path);
         }
         outcome.map_err(|error| Failure::new(path, operation, &error))
+    }
+
+    /// Fails if the server may hide the resource at `path`, because its health check rejects the credentials.
+    async fn check_credentials(&self, path: &LogicalPath) -> Result<(), SyncError> {
+        let check = || async {
+            self.session.client.check_credentials().await.err().map(|error| Arc::new(error.into()))
+        };
+        match self.rejected.get_or_init(check).await {
+            Some(error) => Err(SyncError::Undecided(path.clone(), Doubt::Hidden(Arc::clone(error)))),
+            None => Ok(()),
+        }
     }
 
     /// Adds the digest of a deletion, if the plan may be saved.
@@ -401,13 +419,21 @@ impl Surveyor {
         let by_path = Resource::by_path(desired.path.clone(), Arc::clone(&desired.rules)).ok();
         let first = by_path.unwrap_or_else(|| desired.clone());
         let unreadable = Observed::new(desired.clone(), Some(Value::Null));
-        let observed = match remote.read_doomed(&first).await {
+        let by_path = remote.read_doomed(&first).await;
+        // The name of a resource may be the id of another one.
+        let is_another = !desired.seeded
+            && match &by_path {
+                Ok(observed) => observed.other_alias(&Wanted::of(&desired)).is_some(),
+                Err(error) => matches!(error, SyncError::Undecided(_, Doubt::Several(_))),
+            };
+        let observed = match by_path {
             // A deletion needs no proof of absence.
             Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
+            _ if is_another => Observed::new(first.clone(), None),
             Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
             observed => observed?,
         };
-        if desired.seeded || first.identity == desired.identity {
+        if desired.seeded || !is_another && first.identity == desired.identity {
             return Ok((first, observed));
         }
         if observed.payload.is_some() {
@@ -427,6 +453,21 @@ impl Surveyor {
             self.candidates.check_sole(&desired, &observed, true).await?;
         }
         Ok((desired, observed))
+    }
+}
+
+/// Removes the creates if the server rejected the credentials (401) for another resource. It may treat this client like
+/// one without credentials, and hide the resources that seem to be absent.
+fn refuse_hidden(plan: &mut Plan) {
+    let rejected = plan.failures.iter().find(|failure| failure.http_status == Some(401));
+    let Some(rejected) = rejected.map(|failure| failure.path.clone()) else { return };
+    for action in plan.actions.extract_if(.., |action| is_missing(action)) {
+        let message = format!(
+            "cannot determine whether {} exists: the server rejects the credentials for {rejected}, so it may hide resources",
+            action.path
+        );
+        let reason = FailureReason::Category(Category::Auth);
+        plan.failures.push(Failure::local(action.path, "read", reason, message));
     }
 }
 

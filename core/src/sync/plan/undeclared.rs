@@ -21,7 +21,7 @@ use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
 use crate::server::Request;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, request,
+    Action, Candidate, Doubt, Kept, Observed, Reason, Resource, Session, Step, SyncError, Wanted, request,
 };
 use crate::sync::observe::{Remote, desired, desired_at};
 use crate::sync::tasks::{blocking, evaluated};
@@ -35,6 +35,22 @@ pub enum Fate {
     Needs(Box<Action>),
     /// It is kept: Git declares it under another path, Git declares resources below it, or metadata states so.
     Kept(Kept),
+}
+
+impl Fate {
+    /// Whether the server does not have the resource.
+    pub fn is_absent(&self) -> bool {
+        match self {
+            Self::Gone => true,
+            Self::Needs(action) => is_missing(action),
+            Self::Kept(_) => false,
+        }
+    }
+}
+
+/// Whether `action` creates a resource because the server does not have it.
+pub fn is_missing(action: &Action) -> bool {
+    action.step == Step::Create && action.reason == Reason::Missing
 }
 
 /// The candidates for deletion of one run.
