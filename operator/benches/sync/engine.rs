@@ -245,8 +245,8 @@ pub async fn with_secrets() -> Vec<Figure> {
         })
         .await;
     vec![
-        with_secrets_of(&vault, count, TYPICAL_LATENCY_MS).await.at_most(1.5),
-        with_secrets_of(&vault, count, LATENCY_MS).await,
+        Box::pin(with_secrets_of(&vault, count, TYPICAL_LATENCY_MS)).await.at_most(1.5),
+        Box::pin(with_secrets_of(&vault, count, LATENCY_MS)).await,
     ]
 }
 

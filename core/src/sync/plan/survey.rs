@@ -318,7 +318,8 @@ impl Surveyor {
                 Item::Undeclared(candidate) => self.sealed(self.candidates.decide(candidate).await?),
             };
             if fate.is_absent() {
-                self.check_credentials(&path).await?;
+                // Boxed, because most resources exist.
+                Box::pin(self.check_credentials(&path)).await?;
             }
             Ok(fate)
         };
