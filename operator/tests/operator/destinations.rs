@@ -148,7 +148,7 @@ async fn reads_are_redirected_to_another_origin_only_if_that_is_allowed(#[case] 
     let other = RestServer::start(config.clone()).unwrap();
     other.put_by_hand("/old/a", json!({"id": "a"}));
     let behind = other.url().strip_prefix("http://").unwrap().trim_end_matches('/').parse().unwrap();
-    let server = redirecting(format!("{}/old", other.url().trim_end_matches('/')), behind);
+    let server = redirecting(format!("{}/old/a", other.url().trim_end_matches('/')), behind);
     let world = World::start().await;
     world.create_repository(&git.file_url(), Value::Null).await;
     let http = json!({"baseURL": format!("http://{}", server.address), "allowCrossOriginRedirects": allowed});
