@@ -113,4 +113,8 @@ fn a_name_may_be_the_number_of_another_resource() {
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(place.server.paths(), ["/labels/12"]);
     assert_eq!(place.server.get("/labels/12"), Some(json!({"id": 12, "name": "bug"})));
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/labels/12"), Some(json!({"id": 12, "name": "bug"})));
+    assert_eq!(place.server.writes().last().unwrap(), "POST /labels 201");
 }
