@@ -59,7 +59,7 @@ pub enum SyncError {
     Claimed(LogicalPath, String),
     /// The DELETE to this address found nothing, but the resource still exists.
     #[error(
-        "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path"
+        "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path; if Git no longer declares the resource, declare it once more with this metadata"
     )]
     StillThere(LogicalPath, String),
     /// After an update, the list has several entries with these ids and the names of the resource.
