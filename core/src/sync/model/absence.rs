@@ -18,6 +18,7 @@ use crate::metadata::{Entry, Listing};
 
 /// The question whether the server has one resource.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the resource")]
 pub struct Question<'r> {
     /// The names of the resource.
     pub wanted: Wanted<'r>,
