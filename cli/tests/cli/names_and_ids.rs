@@ -113,4 +113,46 @@ fn a_name_may_be_the_number_of_another_resource() {
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(place.server.paths(), ["/labels/12"]);
     assert_eq!(place.server.get("/labels/12"), Some(json!({"id": 12, "name": "bug"})));
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/labels/12"), Some(json!({"id": 12, "name": "bug"})));
+    assert_eq!(place.server.writes().last().unwrap(), "POST /labels 201");
+}
+
+/// The server changes the names of secrets to upper case, and shows them only in its list.
+#[rstest]
+#[case::same("/name", 6)]
+#[case::upper_case("'{{uppercase /name}}'", 0)]
+fn a_name_that_the_server_changes_is_explained(#[case] name: &str, #[case] code: i32) {
+    let server = ApiServer::start(&["/secrets"], |request, store| {
+        if request.method != "PUT" {
+            return request.rest(store, Ids::Stated("name"));
+        }
+        store.put(&request.path.to_uppercase().replace("/SECRETS", "/secrets"), {
+            let mut secret = request.body.clone();
+            secret["name"] = json!(request.body["name"].as_str().map(str::to_uppercase));
+            secret
+        });
+        Answer::empty(201)
+    });
+    let metadata = format!(
+        "resource: {{id: {name}, alias: {name}}}\noperations:\n  get: {{from: list}}\n  \
+         create: {{method: PUT, path: './{{{{/name}}}}'}}\n  \
+         compare: {{transforms: [{{jqExpression: '.name |= ascii_upcase'}}]}}\n"
+    );
+    let files = [
+        ("secrets/_/metadata.yaml", metadata.as_str()),
+        ("secrets/token/resource.json", r#"{"name": "token"}"#),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, code, "{run}");
+    let message =
+        "the server answered 201 to the create, but does not show the resource; if it changes names";
+    assert_eq!(run.stderr.contains(message), code != 0, "{run}");
+    if code == 0 {
+        place.server.clear_log();
+        assert_eq!(place.run(&["resource", "apply", "/", "-r"]).code, 0);
+        assert_eq!(place.server.writes(), Vec::<String>::new());
+    }
 }

@@ -290,7 +290,8 @@ impl Attempt<'_> {
             Err(_) => return Ok(id),
         };
         if observed.payload.is_none() {
-            return Err(SyncError::UnderWay(self.path(), self.expect().as_secs()));
+            let (status, wait) = (response.status.as_u16(), self.expect().as_secs());
+            return Err(SyncError::NotShown(self.path(), status, wait));
         }
         let found = observed.clone();
         match self.correction(desired, observed).await? {

@@ -18,11 +18,14 @@ use crate::metadata::{Entry, Listing};
 
 /// The question whether the server has one resource.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the resource")]
 pub struct Question<'r> {
     /// The names of the resource.
     pub wanted: Wanted<'r>,
     /// Whether a create is an idempotent PUT to the address of its read.
     pub put_creates: bool,
+    /// Whether a create is a POST to the collection, so that it never changes another resource.
+    pub post_creates: bool,
     /// Whether it was applied under the same id before. Then another alias at this id is a change, not another
     /// resource.
     pub is_known: bool,
@@ -127,7 +130,10 @@ fn look_up<'l>(question: &Question<'l>, listing: &'l Listing, doubt: Option<&Dou
     let unnamed = if wanted.alias.is_some() { listing.without_alias() } else { 0 };
     match (wanted.find(listing), doubt) {
         (Match::Several(ids), _) => Verdict::Unknown(Doubt::Several(ids)),
-        (Match::Entry(entry), _) if is_renamed(wanted, entry) => another(&entry.alias),
+        (Match::Entry(entry), doubt) if is_renamed(wanted, entry) => match doubt {
+            None if is_number_of_another(question, entry) => Verdict::Absent(Proof::List),
+            _ => another(&entry.alias),
+        },
         (Match::Member(entry), _) if question.doomed => {
             Verdict::Unknown(Doubt::ByMember(entry.remote_id.clone()))
         }
@@ -174,7 +180,10 @@ fn confirm<'l>(
             Verdict::Unknown(Doubt::NotAMember(id.to_owned()))
         }
         _ if same => Verdict::Here,
-        (Match::Entry(entry), None) if is_renamed(wanted, entry) => another(&entry.alias),
+        (Match::Entry(entry), None) if is_renamed(wanted, entry) => {
+            let is_absent = is_whole && is_number_of_another(question, entry);
+            if is_absent { Verdict::Absent(Proof::List) } else { another(&entry.alias) }
+        }
         (Match::Entry(entry), None) if entry.remote_id != wanted.name => Verdict::Present(entry),
         // The id of the payload addresses another resource than the alias.
         (Match::Entry(entry), Some(id)) if id != entry.remote_id => another(shown_alias),
@@ -191,6 +200,12 @@ fn confirm<'l>(
 fn is_renamed(wanted: &Wanted<'_>, entry: &Entry) -> bool {
     let by_alias = wanted.answers_to(&entry.alias);
     wanted.id.is_none() && wanted.states_alias && wanted.alias.is_some() && entry.states.alias && !by_alias
+}
+
+/// Whether the id of a renamed entry is a number that the server assigned, and the name of the wanted resource only
+/// happens to be the same.
+fn is_number_of_another(question: &Question<'_>, entry: &Entry) -> bool {
+    question.post_creates && entry.states.number && question.wanted.alias == Some(question.wanted.name)
 }
 
 fn another<'l>(alias: &str) -> Verdict<'l> {

@@ -143,6 +143,21 @@ fn something_at_the_address(
     assert_eq!(verdict(wanted, Address::Found(alias), &list), expected);
 }
 
+/// The server numbers the resources, and the number of another one is the name of the wanted one.
+#[rstest]
+#[case::post(true, None, "absent List")]
+#[case::post_and_cut(true, Some(Doubt::Cut), "unknown AnotherAlias")]
+#[case::put(false, None, "unknown AnotherAlias")]
+fn a_number_is_not_a_name(#[case] post_creates: bool, #[case] doubt: Option<Doubt>, #[case] expected: &str) {
+    let number =
+        Entry { states: Stated { id: true, alias: true, number: true }, ..entry("rio", Some("ava")) };
+    let list = ListAnswer::Listed { listing: Listing::new(vec![number]), doubt, held: Vec::new() };
+    let question = Question { wanted: SERVER_IDS, post_creates, ..Question::default() };
+    for address in [Address::Found(Some("ava")), Address::NotFound] {
+        assert_eq!(shown(&judge(&question, address, &list)), expected);
+    }
+}
+
 /// Its address is not below that of its collection.
 #[rstest]
 #[case::whole(whole(&[]), "unknown NotAMember")]

@@ -59,7 +59,7 @@ pub enum SyncError {
     Claimed(LogicalPath, String),
     /// The DELETE to this address found nothing, but the resource still exists.
     #[error(
-        "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path"
+        "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path; if Git no longer declares the resource, declare it once more with this metadata"
     )]
     StillThere(LogicalPath, String),
     /// After an update, the list has several entries with these ids and the names of the resource.
@@ -111,9 +111,18 @@ pub enum SyncError {
     /// resource.
     #[error("{0}: creation outcome unknown: {cause}; {2}", cause = clause(.1))]
     Unsure(LogicalPath, Box<ServerError>, String),
-    /// An earlier create of the resource timed out. The server may still execute it within this number of seconds.
-    #[error("{0}: creation outcome unknown: an earlier create timed out; it is looked for again in {1} s")]
+    /// An earlier create of the resource timed out, or the server did not show its result. The server may still execute
+    /// it within this number of seconds.
+    #[error(
+        "{0}: creation outcome unknown: the server does not show the result of an earlier create; it is looked for again in {1} s"
+    )]
     UnderWay(LogicalPath, u64),
+    /// The server confirmed the create with this status, but does not show the resource. It is looked for again after
+    /// this number of seconds.
+    #[error(
+        "{0}: the server answered {1} to the create, but does not show the resource; if it changes names, for example to upper case, state this in resource.id and resource.alias; it is not created again within {2} s"
+    )]
+    NotShown(LogicalPath, u16, u64),
     /// The server had another version than the one just read, twice in a row.
     #[error(
         "{0}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
@@ -298,6 +307,7 @@ impl Categorized for SyncError {
             | Self::ParentFailed(..) => Category::Conflict,
             Self::Unsure(..)
             | Self::UnderWay(..)
+            | Self::NotShown(..)
             | Self::NotAttempted(..)
             | Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
             Self::Task(..) => Category::Internal,

@@ -212,6 +212,13 @@ impl Resource {
         create.method == Method::PUT && self.render(OperationName::Get).is_ok_and(reads_there)
     }
 
+    /// Whether a create is a POST to the path of its collection.
+    pub(crate) fn is_created_by_post(&self) -> bool {
+        let Ok(create) = self.render(OperationName::Create) else { return false };
+        let is_collection = |evaluation: Evaluation<'_>| evaluation.remote_collection() == create.path;
+        create.method == Method::POST && self.evaluation().is_ok_and(is_collection)
+    }
+
     /// Returns the resource with another remote id.
     pub(crate) fn with_remote_id(&self, remote_id: &str) -> Self {
         let changed = self.rules.with_remote_id(&self.payload, remote_id);

@@ -308,7 +308,9 @@ impl Remote {
         let put_creates = address == Address::NotFound && at.is_created_by_put();
         // A candidate for deletion was applied before.
         let is_known = doomed || self.is_known(wanted, address).await;
-        let question = Question { wanted: names, put_creates, is_known, doomed };
+        let has_one_name = names.id.is_none() && names.alias == Some(names.name);
+        let post_creates = has_one_name && at.is_created_by_post();
+        let question = Question { wanted: names, put_creates, post_creates, is_known, doomed };
         let list;
         let not_listed = ListAnswer::Unknown(Doubt::NotListed);
         let mut verdict = judge(&question, address, &not_listed);
