@@ -1,6 +1,5 @@
 //! Ports for programs that cannot choose one themselves.
 
-use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,10 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u16 = 20_000;
 const COUNT: u32 = 12_000;
 
-/// The address of loopback whose ports test programs hold, so that other test programs do not use the same ones.
-const RESERVED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-
-/// Ports of loopback without a listener. Each is returned once, and to no other test program that runs at the same time.
+/// Ports of loopback without a listener. Each is returned once to a test program, and programs that run at the same
+/// time start at different ports.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     [(); N].map(|()| free_port())
 }
@@ -24,18 +21,7 @@ fn free_port() -> u16 {
     candidates
         .find_map(|offset| {
             let port = FIRST + u16::try_from(offset).ok()?;
-            reserve(port).and_then(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, port))).ok().map(|_| port)
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok().map(|_| port)
         })
         .unwrap_or_else(|| panic!("all ports from {FIRST} are in use"))
-}
-
-/// Holds the port until this program ends. Fails if another test program holds it.
-fn reserve(port: u16) -> io::Result<()> {
-    match TcpListener::bind((RESERVED, port)) {
-        Ok(held) => std::mem::forget(held),
-        Err(error) if error.kind() == ErrorKind::AddrInUse => return Err(error),
-        // Only Linux has this address without configuration.
-        Err(_) => {}
-    }
-    Ok(())
 }
