@@ -52,7 +52,8 @@ impl DirTree {
             let above = || names[..=depth].join("/");
             match self.resolve(&above())? {
                 Some(real) if real.is_dir() => place = real,
-                None if fs::symlink_metadata(&place).is_err() => {}
+                // It does not exist, unless another thread has just created it.
+                None if !place.is_symlink() => {}
                 _ => return Err(in_the_way(&above(), "it is not a directory, and a directory is needed")),
             }
         }
