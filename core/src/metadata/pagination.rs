@@ -88,8 +88,7 @@ impl<'a> Pager<'a> {
     /// did not. Then entries were removed while the pages were read, and others may have moved to a page that was read
     /// before.
     pub fn shrank(&self, found: u64) -> bool {
-        let is_whole = matches!(self.rules.pagination(), Some(Pagination::Whole));
-        self.pages > 1 && self.total > found && !is_whole
+        self.pages > 1 && self.total > found
     }
 
     /// Returns the page that follows `page`, which is the first page or the result of the previous call.

@@ -205,7 +205,7 @@ fn is_renamed(wanted: &Wanted<'_>, entry: &Entry) -> bool {
 /// Whether the id of a renamed entry is a number that the server assigned, and the name of the wanted resource only
 /// happens to be the same.
 fn is_number_of_another(question: &Question<'_>, entry: &Entry) -> bool {
-    question.post_creates && entry.states.number && question.wanted.alias == Some(question.wanted.name)
+    question.post_creates && entry.states.number && question.wanted.has_only_its_name()
 }
 
 fn another<'l>(alias: &str) -> Verdict<'l> {

@@ -79,8 +79,7 @@ impl<'r> Wanted<'r> {
         }
         // A number that the server assigned may happen to be the name of another resource.
         let is_named = |entry: &Entry| !entry.states.alias || self.answers_to(&entry.alias);
-        let has_one_name = self.id.is_none() && self.states_alias && self.alias == Some(self.name);
-        if has_one_name && found.len() > 1 {
+        if found.len() > 1 && self.states_alias && self.has_only_its_name() {
             found.retain(|entry| is_named(entry) || !entry.states.number);
         }
         match found[..] {
@@ -89,6 +88,11 @@ impl<'r> Wanted<'r> {
             [entry] => Match::Entry(entry),
             _ => Match::Several(found.iter().map(|entry| entry.remote_id.clone()).collect()),
         }
+    }
+
+    /// Whether the last segment of the path is its alias, and its id is unknown.
+    pub(crate) fn has_only_its_name(&self) -> bool {
+        self.id.is_none() && self.alias == Some(self.name)
     }
 
     /// Whether an object with this id and this alias is the resource, or may be.

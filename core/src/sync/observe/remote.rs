@@ -308,9 +308,7 @@ impl Remote {
         let put_creates = address == Address::NotFound && at.is_created_by_put();
         // A candidate for deletion was applied before.
         let is_known = doomed || self.is_known(wanted, address).await;
-        let has_one_name = names.id.is_none() && names.alias == Some(names.name);
-        let post_creates = has_one_name && at.is_created_by_post();
-        let question = Question { wanted: names, put_creates, post_creates, is_known, doomed };
+        let mut question = Question { wanted: names, put_creates, is_known, doomed, ..Question::default() };
         let list;
         let not_listed = ListAnswer::Unknown(Doubt::NotListed);
         let mut verdict = judge(&question, address, &not_listed);
@@ -319,6 +317,8 @@ impl Remote {
             verdict = match at.path.parent() {
                 Some(collection) => {
                     list = self.listed(&collection).await;
+                    // Only the entries of a list need it, so most reads do not render a create.
+                    question.post_creates = names.has_only_its_name() && at.is_created_by_post();
                     judge(&question, address, &list)
                 }
                 None => Verdict::Unknown(Doubt::NoList),
