@@ -14,7 +14,7 @@ IMAGE = $(OPERATOR_IMAGE):$(OPERATOR_IMAGE_TAG)$(OPERATOR_IMAGE_DIGEST:%=@%)
 TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Tests that need real servers, so plain `cargo test` does not run them.
 REAL_TESTS = real real_proxy vault
-# Modules of the tests `real` that need no API server. The others need one each.
+# Modules of the tests `real` that `make test-real` runs. `make test-cluster` runs the others.
 REAL_MODULES = registry secret_store
 # Tests that need the products of bundles/, so plain `cargo test` does not run them.
 PRODUCT_TESTS = products

@@ -159,8 +159,9 @@ impl Worktree {
         self.compare(&repository)
     }
 
-    /// Fails if there are uncommitted changes or an unfinished merge, unless there is no commit yet. Call it before a
-    /// change that is committed automatically, so that the commit contains nothing else. The remote is not contacted.
+    /// Fails if there are uncommitted changes, or a merge has not ended. Does nothing before the first commit. Call it
+    /// before a change that is committed automatically, so that the commit contains nothing else. The remote is not
+    /// contacted.
     pub fn require_clean(&self) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
         if self.head_commit(&repository)?.is_none() {
