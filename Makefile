@@ -75,12 +75,12 @@ test-root: ## Run the tests that need root: limits of memory, a full disk, and t
 	NEEDS_ROOT=1 cargo test --workspace --test operator -- limits:: full_disk::
 	$(MAKE) verify-image
 
-# Fewer at once than other tests: each starts a product, and a Keycloak alone keeps the processors busy. They print the
-# requests and seconds of docs/products.md.
+# Fewer at once than other tests: each but those of Keycloak, which take turns, starts a product. They print the requests
+# and seconds of docs/products.md.
 .PHONY: test-products
 test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN, Maven or KEYCLOAK_HOME, and the packages of .ci/packages)
 	vault=$$(hack/vault/build.sh) && keycloak=$$(hack/keycloak.sh) && \
-	RUST_TEST_THREADS=4 VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak \
+	RUST_TEST_THREADS=6 VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak \
 	cargo test --workspace $(PRODUCT_TESTS:%=--test %) -- --show-output
 
 .PHONY: test-products-large

@@ -7,6 +7,7 @@ use std::process::Command;
 use reqwest::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use crate::command_line;
 use crate::process::Process;
@@ -14,7 +15,28 @@ use crate::product::{Login, Product, answers};
 use crate::scene::{By, Scene};
 use crate::support::ports::free_ports;
 
+/// Started once for all tests, which take turns: it takes more processor time to start than to run a test.
+static SERVER: OnceCell<(Process, String)> = OnceCell::const_new();
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// A Keycloak that has no realm but `master`, and that no other test uses until the product is dropped.
 async fn start() -> Product {
+    let turn = TURN.lock().await;
+    let (_, origin) = SERVER.get_or_init(start_server).await;
+    let product = product(origin.clone(), turn);
+    // The first realm takes up to half a minute on a busy machine, as long as a request may take.
+    let (status, answer) = product.ask(Method::POST, "/admin/realms", json!({"realm": "first"})).await;
+    assert_eq!(status, 201, "{answer}");
+    for realm in product.get("/admin/realms").await.as_array().unwrap() {
+        let name = realm["realm"].as_str().unwrap();
+        if name != "master" {
+            product.change(Method::DELETE, &format!("/admin/realms/{name}"), Value::Null).await;
+        }
+    }
+    product
+}
+
+async fn start_server() -> (Process, String) {
     let home = env::var("KEYCLOAK_HOME").unwrap_or_default();
     assert!(Path::new(&home).is_dir(), "KEYCLOAK_HOME={home:?} does not exist; run `make test-products`");
     let [port, management] = free_ports();
@@ -28,6 +50,10 @@ async fn start() -> Product {
     let origin = format!("http://127.0.0.1:{port}");
     let realm = format!("{origin}/realms/master");
     process.wait_until(|| answers(&realm)).await;
+    (process, origin)
+}
+
+fn product(origin: String, turn: MutexGuard<'static, ()>) -> Product {
     Product {
         name: "keycloak",
         origin,
@@ -46,7 +72,7 @@ async fn start() -> Product {
         ],
         singletons: 2,
         further: Vec::new(),
-        _processes: vec![Box::new(process)],
+        _held: vec![Box::new(turn)],
     }
 }
 

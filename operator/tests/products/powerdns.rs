@@ -40,7 +40,7 @@ async fn start() -> Product {
         secrets: &[],
         singletons: 0,
         further: Vec::new(),
-        _processes: vec![Box::new(process)],
+        _held: vec![Box::new(process)],
     }
 }
 

@@ -43,8 +43,8 @@ pub struct Product {
     pub singletons: usize,
     /// Files in addition to its sample.
     pub further: Vec<(String, String)>,
-    /// They end with it.
-    pub _processes: Vec<Box<dyn Any + Send + Sync>>,
+    /// Its processes, or the turn to use one that tests share. They are released with it.
+    pub _held: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 impl Product {
@@ -183,7 +183,7 @@ pub fn client() -> reqwest::Client {
     // Without a provider of cryptography even a plain http client cannot be built.
     let _ = ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-    client.timeout(Duration::from_mins(1)).build().unwrap()
+    client.timeout(Duration::from_mins(4)).build().unwrap()
 }
 
 /// Whether a GET of this URL succeeds.

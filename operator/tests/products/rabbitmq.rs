@@ -57,7 +57,7 @@ async fn start() -> Product {
         // The virtual host /.
         singletons: 1,
         further: Vec::new(),
-        _processes: vec![Box::new(server), Box::new(epmd)],
+        _held: vec![Box::new(server), Box::new(epmd)],
     }
 }
 

@@ -44,7 +44,7 @@ async fn start() -> Product {
         ],
         singletons: 0,
         further: Vec::new(),
-        _processes: vec![Box::new(process)],
+        _held: vec![Box::new(process)],
     };
     let shares = json!({"secret_shares": 1, "secret_threshold": 1});
     let (_, created) = product.ask(Method::PUT, "/sys/init", shares).await;
