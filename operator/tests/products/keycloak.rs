@@ -7,11 +7,11 @@ use std::process::Command;
 use reqwest::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::command_line;
 use crate::process::Process;
-use crate::product::{Login, Product, answers};
+use crate::product::{Held, Login, Product, answers};
 use crate::scene::{By, Scene};
 use crate::support::ports::free_ports;
 
@@ -23,10 +23,7 @@ static TURN: Mutex<()> = Mutex::const_new(());
 async fn start() -> Product {
     let turn = TURN.lock().await;
     let (_, origin) = SERVER.get_or_init(start_server).await;
-    let product = product(origin.clone(), turn);
-    // The first realm takes up to half a minute on a busy machine, as long as a request may take.
-    let (status, answer) = product.ask(Method::POST, "/admin/realms", json!({"realm": "first"})).await;
-    assert_eq!(status, 201, "{answer}");
+    let product = product(origin.clone(), vec![Box::new(turn)]);
     for realm in product.get("/admin/realms").await.as_array().unwrap() {
         let name = realm["realm"].as_str().unwrap();
         if name != "master" {
@@ -50,10 +47,14 @@ async fn start_server() -> (Process, String) {
     let origin = format!("http://127.0.0.1:{port}");
     let realm = format!("{origin}/realms/master");
     process.wait_until(|| answers(&realm)).await;
+    // The first realm takes up to half a minute on a busy machine, as long as a request may take.
+    let product = product(origin.clone(), Vec::new());
+    let (status, answer) = product.ask(Method::POST, "/admin/realms", json!({"realm": "first"})).await;
+    assert_eq!(status, 201, "{answer}");
     (process, origin)
 }
 
-fn product(origin: String, turn: MutexGuard<'static, ()>) -> Product {
+fn product(origin: String, held: Held) -> Product {
     Product {
         name: "keycloak",
         origin,
@@ -72,7 +73,7 @@ fn product(origin: String, turn: MutexGuard<'static, ()>) -> Product {
         ],
         singletons: 2,
         further: Vec::new(),
-        _held: vec![Box::new(turn)],
+        _held: held,
     }
 }
 

@@ -28,6 +28,9 @@ pub enum Login {
     },
 }
 
+/// The processes of a product, or the turn to use one that tests share. They are released when this is dropped.
+pub type Held = Vec<Box<dyn Any + Send + Sync>>;
+
 pub struct Product {
     /// Its directory in `bundles/`.
     pub name: &'static str,
@@ -43,8 +46,7 @@ pub struct Product {
     pub singletons: usize,
     /// Files in addition to its sample.
     pub further: Vec<(String, String)>,
-    /// Its processes, or the turn to use one that tests share. They are released with it.
-    pub _held: Vec<Box<dyn Any + Send + Sync>>,
+    pub _held: Held,
 }
 
 impl Product {
