@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "../support/api_server.rs"]
+mod api_server;
 #[path = "../support/client.rs"]
 mod client;
 #[path = "../support/commit.rs"]
@@ -10,6 +12,7 @@ mod commit;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
 
+mod alike_names;
 mod backpressure;
 mod bulk;
 mod completion;

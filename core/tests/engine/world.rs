@@ -93,6 +93,15 @@ impl World {
         self.apply(self.plan(&Options::default()).await).await
     }
 
+    /// Brings everything on the server at `url` to its desired state, and deletes what was declared at these paths once,
+    /// with these payloads.
+    pub async fn sync_on(&self, url: &str, candidates: &[(&str, &str)]) -> Report {
+        let session = Session { client: client(url), ..self.session() };
+        let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let selection = Selection { prune: selected(candidates).prune, ..everything };
+        sync::run(&session, selection, &Options::default(), &Stop::default()).await
+    }
+
     /// Deletes what was declared at `path` once.
     pub async fn prune(&self, path: &str) -> Report {
         self.prune_declared(path, "null").await

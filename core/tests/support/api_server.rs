@@ -211,6 +211,11 @@ impl Store {
         self.resources.get(path)
     }
 
+    /// The paths of all resources.
+    pub fn paths(&self) -> impl Iterator<Item = &String> {
+        self.resources.keys()
+    }
+
     pub fn put(&mut self, path: &str, resource: Value) {
         self.resources.insert(path.to_owned(), resource);
     }

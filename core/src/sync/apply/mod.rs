@@ -280,7 +280,7 @@ async fn files(session: &Session, path: LogicalPath) -> Option<ResourceFile> {
 }
 
 /// Returns the failed create that may replace the resource at `path` below a renamed parent, or under the same name in
-/// another case, which some servers ignore. The two paths differ only in the names after the first one.
+/// another case or Unicode form, which some servers ignore. The two paths differ only in the names after the first one.
 fn moved_to<'m>(path: &LogicalPath, missing: &'m BTreeSet<LogicalPath>) -> Option<&'m LogicalPath> {
     let is_moved = |created: &&LogicalPath| {
         is_alike(created.name(), path.name())

@@ -4,6 +4,9 @@
 //! and the last segment of its path, which replaces a missing id or alias. Members that commonly name resources
 //! (`/name`, `/username`, …) count only if metadata states neither id nor alias.
 
+use icu_normalizer::DecomposingNormalizerBorrowed;
+use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
+
 use super::resource::{Observed, Resource};
 use crate::metadata::{Entry, Identity, Listing};
 
@@ -100,8 +103,8 @@ impl<'r> Wanted<'r> {
         self.is_by(remote_id, alias, |name, other| name == other)
     }
 
-    /// Like [`Self::is`], but ignores the case of letters.
-    pub fn is_in_any_case(&self, remote_id: &str, alias: &str) -> bool {
+    /// Like [`Self::is`], but ignores what some servers ignore in names.
+    pub fn is_like(&self, remote_id: &str, alias: &str) -> bool {
         self.is_by(remote_id, alias, is_alike)
     }
 
@@ -117,9 +120,21 @@ impl<'r> Wanted<'r> {
     }
 }
 
-/// Whether two names differ at most in the case of letters.
+/// Whether two names differ at most in the case of letters, in accents, or in the form in which Unicode writes them.
+/// Some servers, and the collations of some databases, ignore these differences.
 pub(crate) fn is_alike(name: &str, other: &str) -> bool {
-    name.chars().flat_map(char::to_lowercase).eq(other.chars().flat_map(char::to_lowercase))
+    if name.is_ascii() && other.is_ascii() {
+        return name.eq_ignore_ascii_case(other);
+    }
+    folded(name).eq(folded(other))
+}
+
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    const FORM: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizerBorrowed::new_nfkd();
+    const MARKS: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCombiningClassMapBorrowed::new();
+    let letters = FORM.normalize_iter(name.chars()).filter(|letter| MARKS.get_u8(*letter) == 0);
+    // The upper case of some letters, such as those of the Greek sigma, is the same.
+    letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 impl Observed {
@@ -164,6 +179,21 @@ mod tests {
         by_path: false,
         by_members: false,
     };
+
+    #[rstest]
+    #[case::same("rio", "rio", true)]
+    #[case::case("Rio", "rIO", true)]
+    #[case::form("caf\u{e9}", "cafe\u{301}", true)]
+    #[case::accents("Caf\u{e9}", "cafe", true)]
+    #[case::width("\u{ff52}io", "rio", true)]
+    #[case::sharp_s("Stra\u{df}e", "STRASSE", true)]
+    #[case::sigma("\u{3bf}\u{3b4}\u{3bf}\u{3c2}", "\u{39f}\u{394}\u{39f}\u{3a3}", true)]
+    #[case::longer("rio", "rios", false)]
+    #[case::longer_without_accents("caf\u{e9}", "cafes", false)]
+    #[case::letters("\u{e9}a", "\u{e9}o", false)]
+    fn alike(#[case] name: &str, #[case] other: &str, #[case] expected: bool) {
+        assert_eq!((is_alike(name, other), is_alike(other, name)), (expected, expected));
+    }
 
     #[rstest]
     #[case::id(Wanted { id: Some("u1"), ..BOTH }, &[("u1", "x", "")], "u1")]

@@ -280,10 +280,9 @@ impl Candidates {
                 claim.address.is_some() && claim.address == address
             }
         };
-        // Some servers ignore the case of letters, so the server decides about names that differ only in it.
+        // Some servers ignore the case of letters and accents, so the server decides about names that differ only in them.
         let is_alike = |claim: &Claim| {
-            claim.collection == collection
-                && claim.wanted().is_in_any_case(&at.identity.remote_id, shown_alias)
+            claim.collection == collection && claim.wanted().is_like(&at.identity.remote_id, shown_alias)
         };
         for (path, declared) in self.all(&candidate.path).await? {
             if !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {

@@ -1,0 +1,58 @@
+//! Servers that ignore differences of names, such as those with a database whose collation ignores accents.
+
+use declarest_core::sync::Outcome;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{ApiServer, Ids, Request};
+use crate::rest_server::Config;
+use crate::world::World;
+
+/// The path as the server stores it.
+fn folded(path: &str) -> String {
+    path.to_lowercase().replace("e\u{301}", "e").replace('\u{e9}', "e")
+}
+
+/// A server that finds a resource by a name that is alike, and keeps the name that it has.
+fn lenient() -> ApiServer {
+    ApiServer::start(&["/shops"], |request, store| {
+        let known = store.paths().find(|path| folded(path) == folded(&request.path)).cloned();
+        let path = known.unwrap_or_else(|| request.path.clone());
+        Request { path, ..request.clone() }.rest(store, Ids::Stated("id"))
+    })
+}
+
+/// Git now declares the resource under a name that the server does not distinguish from the former one.
+#[rstest]
+#[case::form("cafe\u{301}", "caf\u{e9}", "")]
+#[case::accents("cafe", "caf\u{e9}", "")]
+#[case::case("Caf\u{e9}", "caf\u{e9}", "")]
+#[case::alias("cafe\u{301}", "caf\u{e9}", "resource: {id: /id, alias: /id}")]
+#[tokio::test]
+async fn a_name_that_the_server_does_not_distinguish_is_the_same_resource(
+    #[case] former: &str,
+    #[case] name: &str,
+    #[case] metadata: &str,
+) {
+    let server = lenient();
+    server.put(&format!("/shops/{former}"), json!({"id": former}));
+    let world = World::new(Config::default(), &[("shops/_/metadata.yaml", metadata)]);
+    world.declare(&format!("shops/{name}/resource.json"), &json!({"id": name}).to_string());
+    let candidate = (format!("/shops/{former}"), json!({"id": former}).to_string());
+    let report = world.sync_on(server.url(), &[(&candidate.0, &candidate.1)]).await;
+    assert_eq!((report.kept.len(), server.count("DELETE")), (1, 0), "{report:?}");
+    assert_eq!(server.paths(), [candidate.0]);
+}
+
+/// Most servers have two resources then.
+#[tokio::test]
+async fn a_name_that_the_server_distinguishes_is_another_resource() {
+    let server = ApiServer::rest(&["/shops"], Ids::Stated("id"));
+    server.put("/shops/cafe\u{301}", json!({"id": "cafe\u{301}"}));
+    let world = World::new(Config::default(), &[]);
+    world.declare("shops/caf\u{e9}/resource.json", &json!({"id": "caf\u{e9}"}).to_string());
+    let candidate = ("/shops/cafe\u{301}", r#"{"id":"cafe\u0301"}"#);
+    let report = world.sync_on(server.url(), &[candidate]).await;
+    assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 1), "{report:?}");
+    assert_eq!(server.paths(), ["/shops/caf\u{e9}"]);
+}
