@@ -96,10 +96,15 @@ impl World {
     /// Brings everything on the server at `url` to its desired state, and deletes what was declared at these paths once,
     /// with these payloads.
     pub async fn sync_on(&self, url: &str, candidates: &[(&str, &str)]) -> Report {
+        self.sync_with(url, candidates, &Options::default()).await
+    }
+
+    /// The same, with these options.
+    pub async fn sync_with(&self, url: &str, candidates: &[(&str, &str)], options: &Options) -> Report {
         let session = Session { client: client(url), ..self.session() };
         let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
         let selection = Selection { prune: selected(candidates).prune, ..everything };
-        sync::run(&session, selection, &Options::default(), &Stop::default()).await
+        sync::run(&session, selection, options, &Stop::default()).await
     }
 
     /// Deletes what was declared at `path` once.

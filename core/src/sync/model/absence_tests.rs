@@ -197,6 +197,7 @@ fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &
 #[case(Doubt::PageSized(50), "style: none")]
 #[case(Doubt::NoList, "operations.create to a PUT")]
 #[case(Doubt::NotAList("HTTP 302".to_owned()), "operations.list.transforms")]
+#[case(Doubt::OtherRules(vec!["resource.id", "operations.list"]), "resource.id, operations.list")]
 #[case(Doubt::AliasNotListed(3), "resource.alias")]
 #[case(Doubt::ByMember("7".to_owned()), "resource.id and resource.alias")]
 fn doubts_name_the_metadata_that_would_help(#[case] doubt: Doubt, #[case] named: &str) {

@@ -373,6 +373,12 @@ pub enum Doubt {
     /// The health check fails with this error.
     #[error("the health check rejects the credentials, so the server may hide resources: {0}")]
     Hidden(Arc<SyncError>),
+    /// The metadata of the resource has other values of these fields than that of its collection.
+    #[error(
+        "the list of its collection is read with other metadata than the resource; state {} for the whole collection",
+        .0.join(", ")
+    )]
+    OtherRules(Vec<&'static str>),
     /// This number of entries does not show the alias.
     #[error(
         "{0} entries of the list of its collection do not state resource.alias; correct resource.alias, or add it in operations.list.transforms"
@@ -450,7 +456,12 @@ impl Doubt {
     pub(crate) fn is_about_entries(&self) -> bool {
         matches!(
             self,
-            Self::Cut | Self::PageSized(_) | Self::Shrank | Self::AliasNotListed(_) | Self::Several(_)
+            Self::Cut
+                | Self::PageSized(_)
+                | Self::Shrank
+                | Self::OtherRules(_)
+                | Self::AliasNotListed(_)
+                | Self::Several(_)
         )
     }
 

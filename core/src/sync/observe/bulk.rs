@@ -84,7 +84,7 @@ impl Bulk {
             let list = self.remote.listed(&collection).await;
             let rules = self.remote.rules(&collection).await;
             let names = rules.map(|rules| rules.path_names()).unwrap_or_default();
-            let still = still_equal(seen, &list, members, names);
+            let still = still_equal(seen, &list.answer, members, names);
             for path in &still {
                 self.looked_at(path);
             }
@@ -110,7 +110,9 @@ impl Bulk {
         let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
         let proof = self.collections.get(&collection);
         proof.is_some_and(|proof| proof.absence.get() == Some(&true))
-            && cell(&self.remote.lists, &collection).get().is_some_and(|list| is_absent(list, wanted))
+            && cell(&self.remote.lists, &collection)
+                .get()
+                .is_some_and(|list| is_absent(&list.clone().of(wanted), wanted))
     }
 
     /// Returns the state of one member of the selection, or `None` if it is equal. Uses the list of its collection if
@@ -124,7 +126,7 @@ impl Bulk {
         };
         if self.lists_first || proof.absence.get() == Some(&true) {
             let compares = self.compares && wanted.rules.entries_may_stand_for_reads();
-            let list = self.remote.listed(&collection).await;
+            let list = self.remote.listed(&collection).await.of(wanted);
             match (verdict(&list, wanted), &*list) {
                 (Verdict::Absent(_), _) => {
                     // If the parents have other ids on the server, another list shows the members.
@@ -145,8 +147,8 @@ impl Bulk {
         }
         let observed = self.remote.read(wanted).await?;
         if observed.payload.is_none() && !proof.absence.initialized() {
-            let absent =
-                observed.at.path == wanted.path && is_absent(&*self.remote.listed(&collection).await, wanted);
+            let absent = observed.at.path == wanted.path
+                && is_absent(&self.remote.listed(&collection).await.of(wanted), wanted);
             // Another task may have set the same result before.
             let _ = proof.absence.set(absent);
         }

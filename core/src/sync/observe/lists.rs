@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use http::StatusCode;
 
+use super::listed::Listed;
 use super::once::{Once, cell};
 use super::pages::{LIST_BOUNDS, Pages};
 use super::references::Reader;
@@ -25,7 +26,7 @@ const MAX_NESTING: usize = 8;
 
 impl Remote {
     /// Returns the answer of the list of `collection`. The first caller reads it.
-    pub(super) async fn listed(&self, collection: &LogicalPath) -> Arc<ListAnswer> {
+    pub(super) async fn listed(&self, collection: &LogicalPath) -> Listed {
         if let Some(current) = &self.current
             && self.has_rules_of(current, collection).await
         {
@@ -35,15 +36,18 @@ impl Remote {
             return Box::pin(current.listed(collection)).await;
         }
         let collection = &self.listed_as(collection).await;
-        let complete = |lists: &Once<Arc<ListAnswer>>| {
+        let complete = |lists: &Once<Listed>| {
             let lists = lists.lock().unwrap_or_else(PoisonError::into_inner);
             lists.get(collection).and_then(|list| list.get().cloned())
         };
         if let Some(list) = self.outer.iter().find_map(complete) {
             return list;
         }
-        let ask = || async { Arc::new(answer(Box::pin(self.read_list(collection)).await)) };
-        Arc::clone(cell(&self.lists, collection).get_or_init(ask).await)
+        let ask = || async {
+            let answer = Arc::new(answer(Box::pin(self.read_list(collection)).await));
+            Listed { answer, rules: self.rules(collection).await.ok() }
+        };
+        cell(&self.lists, collection).get_or_init(ask).await.clone()
     }
 
     /// Returns the declared path of a collection with the ids of parents, if the lists of both are one request, because

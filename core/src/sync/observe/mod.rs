@@ -20,6 +20,7 @@ mod asked;
 mod bulk;
 mod contents;
 mod desired;
+mod listed;
 mod lists;
 mod lookup;
 mod once;

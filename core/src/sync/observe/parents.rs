@@ -89,7 +89,7 @@ impl Remote {
         if wanted.one_name && !is_named_by_members {
             return place(stated, doubt);
         }
-        let list = self.listed(&above).await;
+        let list = self.listed(&above).await.of(&member);
         match judge(&Question { wanted, ..Question::default() }, Address::NotAsked, &list) {
             Verdict::Present(entry) => place(&entry.remote_id, doubt),
             // Without the id of a parent, all resources below it would seem to be absent.

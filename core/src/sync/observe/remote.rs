@@ -120,7 +120,7 @@ impl Remote {
         }
         let name = rules.path_names().decode(path.name());
         let wanted = Wanted { name: &name, alias: Some(&name), ..Wanted::default() };
-        let list = self.listed(&collection).await;
+        let list = self.listed(&collection).await.answer;
         let question = Question { wanted, ..Question::default() };
         let Verdict::Present(entry) = judge(&question, Address::NotAsked, &list) else {
             return Ok(None);
@@ -262,7 +262,7 @@ impl Remote {
         let collection = wanted.path.parent().filter(|_| wanted.rules.identity().any_explicit());
         if let Some(collection) = collection {
             let question = Question { wanted: Wanted::of(wanted), doomed, ..Question::default() };
-            let list = self.listed(&collection).await;
+            let list = self.listed(&collection).await.of(wanted);
             if let Verdict::Present(entry) = judge(&question, Address::NotFound, &list) {
                 return self.read_listed(wanted, entry).await;
             }
@@ -316,7 +316,7 @@ impl Remote {
         if matches!(verdict, Verdict::Unknown(Doubt::NotListed)) {
             verdict = match at.path.parent() {
                 Some(collection) => {
-                    list = self.listed(&collection).await;
+                    list = self.listed(&collection).await.of(&at);
                     // Only the entries of a list need it, so most reads do not render a create.
                     question.post_creates = names.has_only_its_name() && at.is_created_by_post();
                     judge(&question, address, &list)

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::asked::Asked;
 use super::contents::References;
+use super::listed::Listed;
 use super::once::Once;
 use crate::memory::{self, LIGHT, Pool, Share, Shortage};
 use crate::metadata::{Entry, OperationName, Rules};
@@ -16,8 +17,8 @@ use crate::payload::{MAX_WEIGHT, PayloadType, Value};
 use crate::repository::Tree;
 use crate::server::{Request, Response, ServerError};
 use crate::sync::model::{
-    Address, Doubt, ListAnswer, Observed, Question, Resource, Selection, Session, SyncError, Transcript,
-    Verdict, Version, Wanted, judge, request,
+    Address, Doubt, Observed, Question, Resource, Selection, Session, SyncError, Transcript, Verdict,
+    Version, Wanted, judge, request,
 };
 use crate::sync::tasks::{blocking, evaluated};
 
@@ -30,9 +31,9 @@ pub struct Remote {
     pub(crate) session: Session,
     /// The record of the answers, for a recheck.
     pub(super) transcript: Arc<Transcript>,
-    pub(super) lists: Once<Arc<ListAnswer>>,
+    pub(super) lists: Once<Listed>,
     /// The lists of the reads that wait for these reads. Only those that are complete are used.
-    pub(super) outer: Vec<Once<Arc<ListAnswer>>>,
+    pub(super) outer: Vec<Once<Listed>>,
     /// The collections whose lists wait for these reads.
     pub(super) within: Vec<LogicalPath>,
     pub(super) places: Once<Result<Place, Arc<SyncError>>>,
@@ -257,7 +258,7 @@ impl Remote {
     /// Reads a resource that only the list of its collection shows.
     async fn read_entry(&self, at: &Resource) -> Result<Observed, SyncError> {
         let Some(collection) = at.path.parent() else { return Err(SyncError::Absent(at.path.clone())) };
-        let list = self.listed(&collection).await;
+        let list = self.listed(&collection).await.of(at);
         let question = Question { wanted: Wanted::of(at), ..Question::default() };
         match judge(&question, Address::NotAsked, &list) {
             Verdict::Present(entry) => self.of_entry(at, entry).await,
