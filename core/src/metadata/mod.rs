@@ -43,7 +43,7 @@ pub use identity::Identity;
 pub use list::{Entries, Entry, Listing, Shape, Stated, is_named};
 pub use origin::Origin;
 pub(crate) use pagination::replace_parameters;
-pub use pagination::{NextPage, PageView, Pager};
+pub use pagination::{NextPage, PageView, Pager, is_usual_page};
 pub use resolve::Metadata;
 pub use rules::Rules;
 pub use source::Source;

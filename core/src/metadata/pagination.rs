@@ -48,8 +48,17 @@ pub struct Pager<'a> {
     entries: Option<u64>,
     /// The largest number of entries that a response states for the whole list.
     total: u64,
-    /// Whether the end of the list is certain, because metadata or a total states it.
-    ends_surely: bool,
+    /// Whether a response states that the list has no further entries.
+    complete: bool,
+    /// The length of a first page that is shorter than metadata states. The server may have this limit without a sign.
+    limit: Option<u64>,
+}
+
+/// Whether a list with this number of entries may have been cut at a page size without a sign.
+pub const fn is_usual_page(entries: u64) -> bool {
+    matches!(entries, 12 | 15 | 24)
+        || (entries >= 10
+            && (entries.is_multiple_of(10) || entries.is_multiple_of(25) || entries.is_power_of_two()))
 }
 
 impl Rules {
@@ -63,14 +72,19 @@ impl<'a> Pager<'a> {
     fn new(rules: &'a Rules, collection: &'a LogicalPath) -> Self {
         let numbered = rules.pagination().and_then(Pagination::numbered);
         let position = numbered.map_or(0, |numbered| numbered.start.into());
-        let ends_surely = rules.pagination().is_some();
-        Self { rules, collection, position, pages: 0, entries: Some(0), total: 0, ends_surely }
+        let (pages, entries, total, complete, limit) = (0, Some(0), 0, false, None);
+        Self { rules, collection, position, pages, entries, total, complete, limit }
     }
 
     /// Returns whether [`NextPage::End`] is certain: metadata describes the pages, a response states a matching
     /// total, or an earlier page linked to the last one. Otherwise the response just has no sign of a further page.
     pub fn ends_surely(&self) -> bool {
-        self.ends_surely || self.pages > 1
+        self.rules.pagination().is_some() || self.complete || self.pages > 1
+    }
+
+    /// Returns whether the current page was requested only because the first one has the length of a usual page.
+    pub fn guesses(&self) -> bool {
+        self.limit.is_some()
     }
 
     /// The number of entries on the pages before transforms, if they can be counted.
@@ -98,7 +112,7 @@ impl<'a> Pager<'a> {
         self.entries = self.entries.zip(found).map(|(before, found)| before + found);
         // Some servers link from an empty list to further empty pages.
         if found == Some(0) && page.total.is_some() && page.total == self.entries {
-            self.ends_surely = true;
+            self.complete = true;
             return Ok(NextPage::End);
         }
         let more = self.more(&page);
@@ -125,13 +139,19 @@ impl<'a> Pager<'a> {
     }
 
     /// Returns the page after one of `count` entries. A page that is not full is the last one, unless the response
-    /// states that there is `more`: servers may have smaller limits for the size of a page.
+    /// states that there is `more`: servers may have smaller limits for the size of a page. If they do not state that,
+    /// the first page shows the limit.
     fn advance(&mut self, numbered: &Numbered, count: u64, step: u64, more: bool) -> Option<NextPage> {
-        if count == 0 || (count < u64::from(numbered.size) && !more) {
+        let size = u64::from(numbered.size);
+        if self.pages == 1 && count < size && !more && !self.complete && is_usual_page(count) {
+            self.limit = Some(count);
+        }
+        let size = self.limit.unwrap_or(size);
+        if count == 0 || (count < size && !more) {
             return None;
         }
         self.position += step;
-        Some(NextPage::With(numbered.parameters(self.position)))
+        Some(NextPage::With(numbered.parameters(self.position, size)))
     }
 
     fn next_url(&self, pointer: &Pointer, answer: &Value) -> Result<Option<String>, MetadataError> {
@@ -180,13 +200,15 @@ impl<'a> Pager<'a> {
 impl Pagination {
     /// Returns the query parameters of the first page.
     pub(super) fn first_page(&self) -> Vec<(String, String)> {
-        self.numbered().map(|numbered| numbered.parameters(numbered.start.into())).unwrap_or_default()
+        self.numbered()
+            .map(|numbered| numbered.parameters(numbered.start.into(), numbered.size.into()))
+            .unwrap_or_default()
     }
 }
 
 impl Numbered {
-    fn parameters(&self, position: u64) -> Vec<(String, String)> {
-        let size = self.size_parameter.iter().map(|name| (name.clone(), self.size.to_string()));
+    fn parameters(&self, position: u64, size: u64) -> Vec<(String, String)> {
+        let size = self.size_parameter.iter().map(|name| (name.clone(), size.to_string()));
         std::iter::once((self.parameter.clone(), position.to_string())).chain(size).collect()
     }
 }
@@ -216,7 +238,7 @@ impl Pager<'_> {
         match next_in(page.answer) {
             NextPage::End if continues => NextPage::Unknown,
             NextPage::End => {
-                self.ends_surely |= complete;
+                self.complete |= complete;
                 NextPage::End
             }
             next => next,
@@ -334,6 +356,9 @@ mod tests {
     const NEXT: &str = "{style: next, pointer: /at}";
     const CURSOR: &str = "{style: cursor, pointer: /at, parameter: after}";
     const OFFSET: &str = "{style: offset, parameter: first, sizeParameter: max, size: 2}";
+    const LONG: &str = "{style: offset, parameter: first, sizeParameter: max, size: 1000}";
+    const LONG_PAGE: &str = "{style: page, parameter: page, sizeParameter: max, size: 1000}";
+    const TEN: &str = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
     const PAGE: &str = "{style: page, parameter: page, size: 2, items: /deep/all}";
 
     #[rstest]
@@ -352,6 +377,13 @@ mod tests {
     #[case(OFFSET, &["[{}, {}]", "[]"], Ok(NextPage::End))]
     #[case(OFFSET, &["{items: [{}], hasMore: true}"], Ok(with(&[("first", "1"), ("max", "2")])))]
     #[case(OFFSET, &["{items: [], hasMore: true}"], Ok(NextPage::Unknown))]
+    #[case(LONG, &[TEN], Ok(with(&[("first", "10"), ("max", "10")])))]
+    #[case(LONG, &[TEN, TEN], Ok(with(&[("first", "20"), ("max", "10")])))]
+    #[case(LONG, &[TEN, "[1]"], Ok(NextPage::End))]
+    #[case(LONG, &[TEN, "[]"], Ok(NextPage::End))]
+    #[case(LONG, &["[1, 2, 3]"], Ok(NextPage::End))]
+    #[case(LONG, &["{total: 10, items: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}"], Ok(NextPage::End))]
+    #[case(LONG_PAGE, &[TEN], Ok(with(&[("page", "2"), ("max", "10")])))]
     #[case(PAGE, &["{deep: {all: [1, 2]}}"], Ok(with(&[("page", "2")])))]
     #[case(PAGE, &["{deep: {all: [1, 2, 3]}}", "{deep: {all: [1, 2]}}"], Ok(with(&[("page", "3")])))]
     #[case(PAGE, &["{deep: {all: [1]}}"], Ok(NextPage::End))]

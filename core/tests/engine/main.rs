@@ -28,6 +28,7 @@ mod references;
 mod replacements;
 mod scene;
 mod secrets;
+mod server_limits;
 mod shared_collections;
 mod stops;
 mod unconfirmed;

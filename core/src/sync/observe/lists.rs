@@ -104,11 +104,16 @@ impl Remote {
                 let entries = rules.entries(collection, transforms.run(answer).await?)?;
                 Ok((response.url, pages.add(entries, next?)?))
             };
-            let (url, next) = page.await.map_err(|source| match source {
-                SyncError::UnboundedList(..) => source,
-                _ if pages.number == 1 => source,
-                _ => SyncError::Page(collection.clone(), pages.number, source.into()),
-            })?;
+            let (url, next) = match page.await {
+                Ok(page) => page,
+                Err(error) if pages.is_past_end(&error) => return Ok(List::of(pages.finish(false), held)),
+                Err(error) if pages.number == 1 || matches!(error, SyncError::UnboundedList(..)) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    return Err(SyncError::Page(collection.clone(), pages.number, error.into()));
+                }
+            };
             asked = match next {
                 NextPage::End => return Ok(List::of(pages.finish(false), held)),
                 NextPage::Unknown => return Ok(List::of(pages.finish(true), held)),

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use url::Url;
 
-use crate::metadata::{Entries, NextPage, PageView, Pager, Rules, Shape};
+use crate::error::{Categorized as _, Category};
+use crate::metadata::{Entries, NextPage, PageView, Pager, Rules, Shape, is_usual_page};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::server::{NextLink, Response};
+use crate::server::{NextLink, Response, ServerError};
 use crate::sync::model::{Doubt, SyncError};
 
 /// The limits of a list. A longer list is treated as endless.
@@ -24,13 +25,6 @@ pub(super) const LIST_BOUNDS: Bounds = Bounds { pages: 10_000, entries: 1_000_00
 /// How many pages in sequence may be empty, as those that a server filters, before the list counts as cut.
 const EMPTY_PAGES: usize = 20;
 
-/// Whether a list with this number of entries may have been cut at a page size without a sign.
-const fn is_usual_page(entries: u64) -> bool {
-    matches!(entries, 12 | 15 | 24)
-        || (entries >= 10
-            && (entries.is_multiple_of(10) || entries.is_multiple_of(25) || entries.is_power_of_two()))
-}
-
 /// The pages of one list, read one after the other.
 pub(super) struct Pages<'a> {
     collection: &'a LogicalPath,
@@ -43,6 +37,8 @@ pub(super) struct Pages<'a> {
     empty: usize,
     /// The number of entries before them, as the pager counts.
     counted: u64,
+    /// Whether the server may have cut the list at the length of a usual page, and ignores the request for the next one.
+    undecided: bool,
     /// The URLs of the pages.
     seen: HashSet<Url>,
     found: Entries,
@@ -53,8 +49,8 @@ pub(super) struct Pages<'a> {
 impl<'a> Pages<'a> {
     pub(super) fn new(rules: &'a Rules, collection: &'a LogicalPath, bounds: Bounds) -> Self {
         let pager = rules.pager(collection);
-        let (bytes, empty, counted, seen, found, places) = Default::default();
-        Self { collection, pager, bounds, number: 1, bytes, empty, counted, seen, found, places }
+        let (bytes, empty, counted, undecided, seen, found, places) = Default::default();
+        Self { collection, pager, bounds, number: 1, bytes, empty, counted, undecided, seen, found, places }
     }
 
     /// Returns the page after the current one. `answer` is the decoded body of `response` before the transforms.
@@ -92,6 +88,10 @@ impl<'a> Pages<'a> {
             self.found.shape = Shape::Guessed;
         }
         if shown > 0 && count == before && matches!(next, NextPage::With(_)) {
+            if self.pager.guesses() {
+                self.undecided = true;
+                return Ok(NextPage::End);
+            }
             return Err(self.never_ends("shows only what earlier ones showed: does the server know the query parameters of operations.list.pagination?"));
         }
         self.empty = if self.is_empty(shown + page.nameless) { self.empty + 1 } else { 0 };
@@ -111,6 +111,16 @@ impl<'a> Pages<'a> {
         }
     }
 
+    /// Whether `error` ends the list, because the page that failed may not exist. Many servers answer 404 to the page
+    /// after the last one. If they reject the request, the list may be cut.
+    pub(super) fn is_past_end(&mut self, error: &SyncError) -> bool {
+        let is_missing = matches!(error, SyncError::Server(ServerError::Status { .. }))
+            && error.category() == Category::NotFound;
+        let is_past = self.pager.guesses() && (is_missing || error.rejects_address());
+        self.undecided |= is_past && !is_missing;
+        is_past
+    }
+
     /// Whether the current page has no entries before transforms, or none of `shown` if they cannot be counted.
     fn is_empty(&mut self, shown: usize) -> bool {
         match self.pager.entries() {
@@ -124,13 +134,17 @@ impl<'a> Pages<'a> {
     pub(super) fn finish(self, cut: bool) -> (Entries, Option<Doubt>) {
         let counted = self.pager.entries().unwrap_or((self.found.named.len() + self.found.nameless) as u64);
         let lacks = self.pager.entries().is_none() && self.pager.lacks(counted);
-        let page_sized = !self.pager.ends_surely() && is_usual_page(counted);
+        let page_sized = if self.undecided {
+            Some(self.found.named.len() as u64)
+        } else {
+            (!self.pager.ends_surely() && is_usual_page(counted)).then_some(counted)
+        };
         let doubt = if cut || lacks {
             Some(Doubt::Cut)
         } else if self.pager.shrank(counted) {
             Some(Doubt::Shrank)
         } else {
-            page_sized.then_some(Doubt::PageSized(counted))
+            page_sized.map(Doubt::PageSized)
         };
         (self.found, doubt)
     }

@@ -1,0 +1,144 @@
+//! Servers with a smaller limit for pages than metadata states, which they do not state.
+
+use declarest_core::sync::Outcome;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::rest_server::Config;
+use crate::world::{World, failure};
+
+const LIMIT: usize = 100;
+const OFFSET: &str = "{style: offset, parameter: offset, sizeParameter: limit, size: 1000}";
+const PAGE: &str = "{style: page, parameter: page, sizeParameter: limit, size: 1000}";
+
+/// The members that the request skips.
+fn skipped(request: &Request, size: usize) -> usize {
+    let number = |name: &str| request.query.get(name).and_then(|text| text.parse::<usize>().ok());
+    number("offset").unwrap_or_else(|| (number("page").unwrap_or(1) - 1) * size)
+}
+
+fn asked(request: &Request) -> usize {
+    request.query.get("limit").and_then(|text| text.parse().ok()).unwrap_or(LIMIT)
+}
+
+fn page(members: &[Value], skip: usize, size: usize) -> Answer {
+    let shown: Vec<&Value> = members.iter().skip(skip).take(size.min(LIMIT)).collect();
+    Answer::json(200, &json!(shown))
+}
+
+fn capped(request: &Request, members: &[Value]) -> Answer {
+    let size = asked(request).min(LIMIT);
+    page(members, skipped(request, size), size)
+}
+
+/// Pages begin at multiples of the size that the client asks for.
+fn capped_late(request: &Request, members: &[Value]) -> Answer {
+    page(members, skipped(request, asked(request)), LIMIT)
+}
+
+/// No page after the last one exists.
+fn strict(request: &Request, members: &[Value]) -> Answer {
+    let size = asked(request).min(LIMIT);
+    match skipped(request, size) {
+        skip if skip >= members.len() && skip > 0 => Answer::missing(),
+        skip => page(members, skip, size),
+    }
+}
+
+fn only_first(_: &Request, members: &[Value]) -> Answer {
+    page(members, 0, LIMIT)
+}
+
+fn rejecting(request: &Request, members: &[Value]) -> Answer {
+    match skipped(request, LIMIT) {
+        0 => page(members, 0, LIMIT),
+        _ => Answer::json(400, &json!({"error": "unknown parameter"})),
+    }
+}
+
+/// A server with `others` labels, and perhaps `zeta` after them.
+fn labels(others: usize, exists: bool, list: fn(&Request, &[Value]) -> Answer) -> ApiServer {
+    let server = ApiServer::start(&["/labels"], move |request: &Request, store: &mut Store| {
+        if request.is("GET", "/labels") {
+            return list(request, &store.members("/labels"));
+        }
+        request.rest(store, Ids::Given)
+    });
+    for index in 0..others {
+        let id = format!("a{index:04}");
+        server.put(&format!("/labels/{id}"), json!({"id": id, "name": format!("label {index}")}));
+    }
+    if exists {
+        server.put("/labels/z1", json!({"id": "z1", "name": "zeta"}));
+    }
+    server
+}
+
+fn world(pagination: &str) -> World {
+    let metadata =
+        format!("resource: {{id: /id, alias: /name}}\noperations: {{list: {{pagination: {pagination}}}}}\n");
+    World::new(
+        Config::default(),
+        &[("labels/_/metadata.yaml", &metadata), ("labels/zeta/resource.json", r#"{"name":"zeta"}"#)],
+    )
+}
+
+#[rstest]
+#[case::second_page(100, capped)]
+#[case::third_page(250, capped)]
+#[case::full_pages(199, capped)]
+#[case::late(130, capped_late)]
+#[case::strict(199, strict)]
+#[tokio::test]
+async fn a_page_of_the_servers_size_is_not_the_last_one(
+    #[values(OFFSET, PAGE)] pagination: &str,
+    #[case] others: usize,
+    #[case] list: fn(&Request, &[Value]) -> Answer,
+) {
+    let server = labels(others, true, list);
+    let report = world(pagination).sync_on(server.url(), &[]).await;
+    assert_eq!((report.outcome, report.stats.unchanged), (Outcome::Succeeded, 1), "{report:?}");
+    assert_eq!(server.writes(), Vec::<String>::new());
+}
+
+/// What is right: a list that ends there proves absence.
+#[rstest]
+#[case::empty(100, capped, 2)]
+#[case::late(100, capped_late, 2)]
+#[case::missing(100, strict, 2)]
+#[case::third_page(200, strict, 3)]
+#[case::another_length(37, only_first, 1)]
+#[tokio::test]
+async fn a_list_of_that_length_may_be_whole(
+    #[values(OFFSET, PAGE)] pagination: &str,
+    #[case] others: usize,
+    #[case] list: fn(&Request, &[Value]) -> Answer,
+    #[case] pages: usize,
+) {
+    let server = labels(others, false, list);
+    let report = world(pagination).sync_on(server.url(), &[]).await;
+    assert_eq!((report.outcome, report.stats.created), (Outcome::Succeeded, 1), "{report:?}");
+    let log = server.log();
+    assert_eq!(log.iter().filter(|request| request.is("GET", "/labels")).count(), pages);
+}
+
+/// The server ignores the parameters of the next page, or does not know them.
+#[rstest]
+#[case::ignored(only_first)]
+#[case::rejected(rejecting)]
+#[tokio::test]
+async fn a_list_without_further_pages_proves_no_absence(
+    #[values(OFFSET, PAGE)] pagination: &str,
+    #[values(true, false)] exists: bool,
+    #[case] list: fn(&Request, &[Value]) -> Answer,
+) {
+    let server = labels(100, exists, list);
+    let world = world(pagination);
+    let (_, message) = failure(&world.sync_on(server.url(), &[]).await);
+    assert!(message.contains("has 100 entries, which is a usual page size"), "{message}");
+    // What the list shows is there.
+    world.declare("labels/zeta/resource.json", r#"{"name":"label 7"}"#);
+    assert_eq!(world.sync_on(server.url(), &[]).await.stats.unchanged, 1);
+    assert_eq!(server.writes(), Vec::<String>::new());
+}
