@@ -20,6 +20,7 @@ mod first_sync;
 mod hidden_resources;
 mod lost_answers;
 mod old_tokens;
+mod one_name;
 mod other_rules;
 mod parents;
 mod pruning;

@@ -10,7 +10,7 @@
 //! | its parent is absent | absent | absent |
 //! | list: cut, as long as a usual page, 404, not a list, HTML, empty body, failed | unknown | unknown |
 //! | list: several entries have its names | unknown | unknown |
-//! | its own address: found, and states another alias | the list decides | the list decides |
+//! | its own address: found, and states another alias | the list decides; unknown if the id is also the alias | the list decides |
 
 use super::{Doubt, Match, Wanted};
 use crate::memory::Share;
@@ -38,7 +38,7 @@ pub struct Question<'r> {
 pub enum Address<'a> {
     /// The address was not read.
     NotAsked,
-    /// A resource. Holds the alias that its rules take from it, if there is one.
+    /// A resource. Holds its alias, if it shows one. See [`Observed::alias`](super::Observed::alias).
     Found(Option<&'a str>),
     /// The same, at an address that is not below that of its collection. The resource may belong to another one.
     Elsewhere(Option<&'a str>),
@@ -154,8 +154,11 @@ fn confirm<'l>(
     let wanted = &question.wanted;
     let same = shown.is_some_and(|shown| wanted.answers_to(shown));
     // An address by name needs no check. Only an id may be stale.
-    if wanted.one_name || wanted.by_path || same && wanted.id.is_none() {
+    if wanted.by_path || same && wanted.id.is_none() {
         return Verdict::Here;
+    }
+    if wanted.one_name {
+        return shown.filter(|_| !same).map_or(Verdict::Here, another);
     }
     let (listing, is_whole) = match list {
         ListAnswer::Listed { listing, doubt, .. } => (listing, doubt.is_none()),

@@ -138,12 +138,25 @@ fn folded(name: &str) -> impl Iterator<Item = char> {
 }
 
 impl Observed {
+    /// Returns the observed alias. If id and alias of `wanted` are the same value, returns only the alias of another
+    /// resource: some servers ignore a part of the name, such as a suffix, and show the resource without it.
+    pub(crate) fn alias(&self, wanted: &Wanted<'_>) -> Option<String> {
+        let (payload, rules) = (self.payload.as_ref()?, &self.at.rules);
+        let alias = rules.identity().alias().evaluate(payload).ok()?;
+        if !wanted.one_name {
+            return Some(alias);
+        }
+        let names_others = wanted.alias.is_some() && !rules.resolved().singleton;
+        let is_name = || rules.path_names().check(&alias).is_ok();
+        let id = rules.identity().id().evaluate(payload);
+        let is_other = || !wanted.is_like(id.as_ref().unwrap_or(&alias), &alias);
+        (names_others && is_name() && is_other()).then_some(alias)
+    }
+
     /// Returns the observed alias if it is not an alias of `wanted`. Then the resource was renamed, or its id belongs
     /// to another resource.
     pub(crate) fn other_alias(&self, wanted: &Wanted<'_>) -> Option<String> {
-        let payload = self.payload.as_ref().filter(|_| !wanted.one_name)?;
-        let alias = self.at.rules.identity().alias().evaluate(payload).ok()?;
-        (!wanted.answers_to(&alias)).then_some(alias)
+        self.alias(wanted).filter(|alias| !wanted.answers_to(alias))
     }
 }
 

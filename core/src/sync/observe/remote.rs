@@ -229,7 +229,7 @@ impl Remote {
         }
         // For most resources, the address of their names is sufficient.
         match self.read_at(wanted).await {
-            Ok(observed) if Wanted::of(wanted).one_name => Ok(observed),
+            Ok(observed) if is_by_name(wanted, &observed) => Ok(observed),
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => {
                 Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
@@ -283,9 +283,8 @@ impl Remote {
         about_parents: Option<Doubt>,
         doomed: bool,
     ) -> Result<Observed, SyncError> {
-        let shown = read.as_ref().ok().and_then(|observed| observed.payload.as_ref());
-        let alias = shown.and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
         let names = Wanted::of(&at);
+        let alias = read.as_ref().ok().and_then(|observed| observed.alias(&names));
         let address = match &read {
             // Only an id that the payload states may belong to another collection.
             Ok(observed) if names.id.is_some() && observed.is_elsewhere() => {
@@ -413,6 +412,12 @@ impl Remote {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether `wanted` has only one name, and the answer at its address shows no other one.
+fn is_by_name(wanted: &Resource, observed: &Observed) -> bool {
+    let names = Wanted::of(wanted);
+    names.one_name && observed.other_alias(&names).is_none()
 }
 
 fn is_not_found(read: &Read) -> bool {

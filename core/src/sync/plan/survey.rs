@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span};
 use super::Plan;
 use super::decide::decide_for;
 use super::saved;
-use super::undeclared::{Candidates, Fate, is_missing};
+use super::undeclared::{Candidates, Fate, check_alias, is_missing};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -434,7 +434,14 @@ impl Surveyor {
             Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
             observed => observed?,
         };
-        if desired.seeded || !is_another && first.identity == desired.identity {
+        if desired.seeded {
+            // A path by the only name of a resource shows no other one.
+            if Wanted::of(&desired).one_name {
+                check_alias(&desired, &observed)?;
+            }
+            return Ok((first, observed));
+        }
+        if !is_another && first.identity == desired.identity {
             return Ok((first, observed));
         }
         if observed.payload.is_some() {
