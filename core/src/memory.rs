@@ -45,7 +45,7 @@ pub enum Shortage {
         capacity: usize,
     },
     /// Other payloads did not release enough memory in time.
-    #[error("it needs {} of memory, and other work uses too much of the {} for {pool}; it is tried again", mebibytes(*.needed), mebibytes(*.capacity))]
+    #[error("it needs {} of memory, and less than that is free of the {} for {pool}; it is tried again", mebibytes(*.needed), mebibytes(*.capacity))]
     Busy {
         /// The pool.
         pool: Pool,
@@ -266,7 +266,7 @@ mod tests {
         let error = budget.reserve(Pool::Desired, 1 << 20, SHORT).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "it needs 1 MiB of memory, and other work uses too much of the 2 MiB for payloads of repositories; it is \
+            "it needs 1 MiB of memory, and less than that is free of the 2 MiB for payloads of repositories; it is \
              tried again"
         );
         budget.reserve(Pool::Answers, 2 << 20, SHORT).await.unwrap();

@@ -86,7 +86,7 @@ fn the_full_stop_of_an_answer_is_not_repeated() {
         let run = home.run(&["resource", "apply", path, "--ignore-warnings"]);
         run.stderr.lines().last().unwrap().to_owned()
     };
-    insta::assert_snapshot!(last("/shops/rio"), @"[ERROR] command execution failed: PUT /shops/rio: remote request failed with status 400: The size is immutable; if a resource must be deleted and created again to change this, state the attribute in resource.replaceOn.");
+    insta::assert_snapshot!(last("/shops/rio"), @"[ERROR] command execution failed: PUT /shops/rio: remote request failed with status 400: The size is immutable; if an update cannot change this attribute, state it in resource.replaceOn: then the resource is deleted and created again.");
     insta::assert_snapshot!(last("/shops/oslo"), @"[ERROR] command execution failed: GET /shops/oslo: remote request failed with status 403: You may not read this shop.");
 }
 

@@ -272,7 +272,7 @@ fn what_was_planned_is_done() {
 }
 
 #[rstest]
-#[case::server_moved(|world: &World| world.live("/shops/oslo", r#"{"id": "oslo"}"#), "/shops/oslo: was to be created, is now to be left alone")]
+#[case::server_moved(|world: &World| world.live("/shops/oslo", r#"{"id": "oslo"}"#), "/shops/oslo: was to be created, is now to be skipped")]
 #[case::other_value(|world: &World| world.live("/shops/rio", r#"{"id": "rio", "tier": "silver", "tags": ["a", "b"]}"#), "the steps are the same")]
 #[case::desired(|world: &World| world.declare("shops/rio/resource.yaml", "id: rio\ntier: silver\ntags: [a]\n"), "the steps are the same")]
 #[case::body(|world: &World| world.declare("shops/_/metadata.yaml", "operations: {update: {transforms: [{excludeAttributes: [/tags]}]}}"), "the steps are the same")]

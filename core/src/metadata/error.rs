@@ -171,7 +171,7 @@ pub enum MetadataError {
     },
     /// A list entry has no alias and no id.
     #[error(
-        "list of {collection}: entry {index} has no name: the alias template \"{alias}\" and the id template \"{id}\" find no value, and it has none of {well_known}",
+        "list of {collection}: entry {index} has no name: it has no value for the alias template \"{alias}\", for the id template \"{id}\", or at {well_known}; correct resource.alias, or select the entries in operations.list.transforms",
         well_known = WELL_KNOWN.join(", ")
     )]
     AnonymousEntry {

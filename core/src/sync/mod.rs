@@ -133,8 +133,8 @@ pub async fn plan(session: &Session, selection: Selection, options: &Options, st
     Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
 }
 
-/// Returns those of `entries`, the members of collections of the server by their paths, that the tree of `remote` does
-/// not declare. A member that is declared at another path, for example after a rename, counts as declared.
+/// Returns the `entries` that the tree of `remote` does not declare. `entries` are members of collections on the server,
+/// by their paths. A member that is declared at another path, for example after a rename, counts as declared.
 pub async fn undeclared(
     remote: &Arc<Remote>,
     entries: BTreeMap<LogicalPath, Entry>,

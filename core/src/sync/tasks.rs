@@ -6,8 +6,8 @@ use super::model::{Resource, SyncError};
 use crate::metadata::transform::on_evaluation_stack;
 use crate::path::LogicalPath;
 
-/// Waits for the next task to end and returns its result, or `None` if no task is left. A panic of the task continues
-/// in the run.
+/// Waits for the next task to end and returns its result, or `None` if no task is left. If the task panicked, the
+/// panic is resumed in the caller.
 pub(super) async fn next<T: 'static>(running: &mut JoinSet<T>) -> Option<T> {
     match running.join_next().await?.map_err(JoinError::try_into_panic) {
         Ok(made) => Some(made),

@@ -73,7 +73,8 @@ pub struct Source {
     /// overlap if they refer to the same server.
     #[schemars(length(min = 1))]
     pub path: String,
-    /// If true, all resources below path are included; otherwise path itself and the resources directly in it.
+    /// If true, all resources below path are included; otherwise only the resource at path or, if path is not a
+    /// resource, the resources directly in it.
     #[serde(default = "enabled")]
     pub recursive: bool,
 }
@@ -225,7 +226,7 @@ pub struct ResourceStats {
 pub struct FailedResource {
     /// Logical path of the resource.
     pub path: String,
-    /// Failed operation: create, update, delete or read.
+    /// Failed operation: create, update, replace, prune, read or list.
     pub operation: String,
     /// The cause as one CamelCase word.
     pub reason: String,

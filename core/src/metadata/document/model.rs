@@ -76,7 +76,7 @@ pub struct ResourceSection {
     pub secret: Option<bool>,
     /// Attributes that are secret.
     pub secret_attributes: Option<Vec<Pointer>>,
-    /// Whether the resource always exists: it is only read and updated, never created or deleted.
+    /// Whether the resource always exists: it is never created, and by default it is kept if Git no longer declares it.
     pub singleton: Option<bool>,
     /// What happens to the resource on the server if Git no longer declares it: delete, keep, or reset with a payload.
     #[schemars(schema_with = "on_remove")]

@@ -103,7 +103,7 @@ pub enum SyncError {
     Secret(#[from] ResolveError),
     /// The server refuses an update of attributes that cannot be changed.
     #[error(
-        "{}; if a resource must be deleted and created again to change this, state the attribute in resource.replaceOn",
+        "{}; if an update cannot change this attribute, state it in resource.replaceOn: then the resource is deleted and created again",
         clause(.0)
     )]
     Fixed(ServerError),
@@ -128,6 +128,9 @@ pub enum SyncError {
         "{0}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
     )]
     Contended(LogicalPath),
+    /// The resource was deleted in order to create it again, and was not created, for this reason.
+    #[error("{0}: deleted in order to create it again, but not created yet: {1}; a later run creates it")]
+    NotRecreated(LogicalPath, &'static str),
     /// The resource was not created because its parent, the second path, could not be created.
     #[error("{0}: not created because its parent {1} could not be created")]
     ParentFailed(LogicalPath, LogicalPath),
@@ -308,6 +311,7 @@ impl Categorized for SyncError {
             Self::Unsure(..)
             | Self::UnderWay(..)
             | Self::NotShown(..)
+            | Self::NotRecreated(..)
             | Self::NotAttempted(..)
             | Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
             Self::Task(..) => Category::Internal,
@@ -343,7 +347,7 @@ pub enum Doubt {
     NotListed,
     /// The list has further pages, and metadata does not state how to request them.
     #[error(
-        "the list of its collection has further pages; state in operations.list.pagination how to ask for them"
+        "the list of its collection has further pages; state operations.list.pagination, so that they can be requested"
     )]
     Cut,
     /// The length of the list is a usual page size, so the server may have cut it without a sign.

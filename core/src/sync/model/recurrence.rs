@@ -73,14 +73,14 @@ impl Unsettled {
         let parent = path.parent().unwrap_or_else(LogicalPath::root);
         let file = metadata_file(&parent);
         let (at, advice) = if whole {
-            let advice = format!("make operations.compare.transforms in {file} drop what the server changes");
+            let advice = format!("remove them in operations.compare.transforms in {file}");
             ("as a whole".to_owned(), advice)
         } else {
             let rule = format!("add {step} to operations.compare.transforms in {file}");
             (format!("at {}", places.join(", ")), rule)
         };
         format!(
-            "{path}: differs again {at} after each of {} updates, and is no longer written until Git or the metadata changes; if the server decides what is there, {advice}",
+            "{path}: differs again {at} after each of {} updates, and is no longer written until Git or the metadata changes; if the server sets these values, {advice}",
             self.writes
         )
     }
@@ -98,8 +98,8 @@ fn excluding(places: &[&str]) -> String {
     format!("{{jqExpression: 'del({})'}}", paths.join(", "))
 }
 
-/// Returns the jq path of a pointer: `.hooks[]?.["run-at"]` for `/hooks/0/run-at`. An entry of an array stands for the
-/// array.
+/// Returns the jq path of a pointer: `.hooks[]?.["run-at"]` for `/hooks/0/run-at`. For an entry of an array,
+/// returns the path of the array.
 fn jq_path(pointer: &str) -> String {
     let pointer = Pointer::parse(pointer).unwrap_or_default();
     let tokens = pointer.tokens();
@@ -259,10 +259,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::one("/shops/rio", &["/updatedAt"], "/shops/rio: differs again at /updatedAt after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/updatedAt]} to operations.compare.transforms in shops/_/metadata.yaml")]
-    #[case::at_the_top("/rio", &["/a", "/b"], "/rio: differs again at /a, /b after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {excludeAttributes: [/a, /b]} to operations.compare.transforms in _/metadata.yaml")]
-    #[case::entries("/shops/rio", &["/hooks/0/run-at", "/hooks/1/run-at", "/tags/2"], "/shops/rio: differs again at /hooks/0/run-at, /hooks/1/run-at, /tags/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, add {jqExpression: 'del(.hooks[]?.[\"run-at\"], .tags)'} to operations.compare.transforms in shops/_/metadata.yaml")]
-    #[case::whole("/shops/rio", &[""], "/shops/rio: differs again as a whole after each of 3 updates, and is no longer written until Git or the metadata changes; if the server decides what is there, make operations.compare.transforms in shops/_/metadata.yaml drop what the server changes")]
+    #[case::one("/shops/rio", &["/updatedAt"], "/shops/rio: differs again at /updatedAt after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, add {excludeAttributes: [/updatedAt]} to operations.compare.transforms in shops/_/metadata.yaml")]
+    #[case::at_the_top("/rio", &["/a", "/b"], "/rio: differs again at /a, /b after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, add {excludeAttributes: [/a, /b]} to operations.compare.transforms in _/metadata.yaml")]
+    #[case::entries("/shops/rio", &["/hooks/0/run-at", "/hooks/1/run-at", "/tags/2"], "/shops/rio: differs again at /hooks/0/run-at, /hooks/1/run-at, /tags/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, add {jqExpression: 'del(.hooks[]?.[\"run-at\"], .tags)'} to operations.compare.transforms in shops/_/metadata.yaml")]
+    #[case::whole("/shops/rio", &[""], "/shops/rio: differs again as a whole after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, remove them in operations.compare.transforms in shops/_/metadata.yaml")]
     fn messages(#[case] path: &str, #[case] pointers: &[&str], #[case] expected: &str) {
         let path = LogicalPath::parse(path).unwrap();
         assert_eq!(unsettled(pointers).message(&path), expected);

@@ -103,7 +103,8 @@ impl Stop {
             return;
         }
         if is_enough(&self.0.auth_failures, error.is_some_and(SyncError::is_unauthorized), AUTH_FAILURES) {
-            let reason = format!("the server refused our credentials {AUTH_FAILURES} times in a row");
+            let reason =
+                format!("the server rejected the credentials for {AUTH_FAILURES} resources in a row");
             self.abort(Category::Auth, reason);
         }
         let unreachable = error.is_some_and(SyncError::is_unreachable);

@@ -70,7 +70,7 @@ impl Content {
     }
 }
 
-/// The content of a resource that the run looked at; `None` if the server does not have it.
+/// The content of a resource that the run observed; `None` if the server does not have it.
 pub(super) type Seen = Option<Arc<Content>>;
 
 /// The contents that were read in one run.
@@ -84,8 +84,8 @@ pub(crate) struct References {
     pub(super) asked: Arc<Asked>,
 }
 
-/// A resource that the run is about to look at. If it is dropped without an observation, the resource is read again for
-/// those that refer to it.
+/// A resource that the run is about to observe. If it is dropped without an observation, the resources that refer to it
+/// read it again.
 pub(crate) struct Expected(watch::Sender<Option<Seen>>, Room);
 
 impl Expected {
@@ -106,7 +106,7 @@ impl fmt::Debug for References {
 }
 
 impl References {
-    /// Announces that the run looks at the resource at `path`. Others that refer to it wait for the result.
+    /// Announces that the run observes the resource at `path`. Resources that refer to it wait for the result.
     pub(super) fn expect(&self, path: &LogicalPath) -> Option<Expected> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= REMEMBERED {
@@ -138,7 +138,7 @@ impl References {
         self.forget(&LogicalPath::root());
     }
 
-    /// Waits for the result of a look at `path`, if the run has begun it.
+    /// Waits for the observation of `path`; `None` if the run has not announced it, or if it ended without a result.
     pub(super) async fn seen(&self, path: &LogicalPath) -> Option<Seen> {
         let expected = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
         let mut expected = expected?;

@@ -147,12 +147,12 @@ impl SavedPlan {
     pub fn encode(subject: &Subject, plan: &Plan) -> Result<Vec<u8>, SavedPlanError> {
         let mut salt = [0; 16];
         let random = SystemRandom::new().fill(&mut salt);
-        random.map_err(|_| SavedPlanError::Unsealable("the system gives no random numbers"))?;
+        random.map_err(|_| SavedPlanError::Unsealable("the system does not return random numbers"))?;
         let salt = hex(&salt);
         let (hash, subject, summary) = (seal(subject, plan, &salt)?, subject.clone(), plan.summary());
         let file = SavedPlan { format: FORMAT, subject, summary, salt, hash, plan };
         let encoded = serde_json::to_vec_pretty(&file);
-        let mut encoded = encoded.map_err(|_| SavedPlanError::Unsealable("it does not serialise"))?;
+        let mut encoded = encoded.map_err(|_| SavedPlanError::Unsealable("it cannot be encoded as JSON"))?;
         encoded.push(b'\n');
         Ok(encoded)
     }
@@ -190,7 +190,8 @@ impl SavedPlan {
         }
         let moved = self.moved(plan);
         if moved.is_empty() {
-            return "the steps are the same, but what the server has or what is to be sent is not".to_owned();
+            return "the steps are the same, but the content on the server or a request has changed"
+                .to_owned();
         }
         let more = if moved.len() > NAMED { ", …" } else { "" };
         format!("{}{more}", moved[..moved.len().min(NAMED)].join(", "))
@@ -224,7 +225,7 @@ const fn done(step: Step) -> &'static str {
         Step::Create => "created",
         Step::Update => "updated",
         Step::Delete => "deleted",
-        Step::Skip => "left alone",
+        Step::Skip => "skipped",
     }
 }
 
@@ -263,7 +264,11 @@ fn seal(subject: &Subject, plan: &Plan, salt: &str) -> Result<String, SavedPlanE
     hash.update(format!("{subject:?} {revision:?} {}", plan.prune_refused.is_some()));
     for action in &plan.actions {
         let content = action.content.as_deref();
-        hash.update(content.ok_or(SavedPlanError::Unsealable("it was not made for that"))?);
+        hash.update(
+            content.ok_or(SavedPlanError::Unsealable(
+                "it was made without the digests that a saved plan needs",
+            ))?,
+        );
     }
     let mut sealed = [0; 32];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, salt.as_bytes(), &hash.finalize(), &mut sealed);
