@@ -43,6 +43,7 @@ mod habits;
 mod import;
 mod init;
 mod interrupt;
+mod late_effects;
 mod masked_lists;
 mod metadata_keys;
 mod named_files;

@@ -118,3 +118,38 @@ fn a_payload_of_the_user_is_saved_as_it_is() {
         place.run(&["resource", "save", "/users/ana", "--force", "-f", r#"{"name": "ana", "size": 3}"#]);
     assert_eq!((run.code, place.ana()), (0, json!({"name": "ana", "size": 3})), "{run}");
 }
+
+/// Like [`hiding`], with entity tags. In the mode `outdated`, the next guarded update finds another version.
+fn tagged(request: &Request, store: &mut Store) -> Answer {
+    if request.headers.contains_key("if-match") && store.mode == "outdated" {
+        store.mode.clear();
+        return Answer::empty(412);
+    }
+    hiding(request, store).header("etag", "\"1\"")
+}
+
+#[test]
+fn a_value_is_sent_again_after_another_client_changed_the_resource() {
+    let ana = |password: &str| json!({"name": "ana", "password": password});
+    let files = [
+        ("users/_/metadata.yaml", "resource: {id: /name, alias: /name, writeOnlyAttributes: [/password]}\n"),
+        ("users/ana/resource.json", &*ana("1").to_string()),
+    ];
+    let place = Place::new(ApiServer::start(&["/users"], tagged), &files);
+    place.server.put("/users/ana", ana("0"));
+    assert_eq!(place.apply(), ["PUT /users/ana 200"]);
+    place.declare_ana(&ana("2"));
+    place.server.mode("outdated");
+    assert_eq!(place.apply(), ["PUT /users/ana 412", "PUT /users/ana 200"]);
+    assert_eq!(place.server.get("/users/ana"), Some(ana("2")));
+    assert_eq!(place.apply(), [""; 0]);
+}
+
+#[test]
+fn a_deferred_value_is_sent_after_the_create() {
+    let ana = json!({"name": "ana", "password": "1"});
+    let place = users("writeOnlyAttributes: [/password], deferredAttributes: [/password]", &ana);
+    assert_eq!(place.apply(), ["POST /users 201", "PUT /users/ana 200"]);
+    assert_eq!(place.server.get("/users/ana"), Some(ana));
+    assert_eq!(place.apply(), [""; 0]);
+}

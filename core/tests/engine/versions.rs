@@ -36,6 +36,30 @@ async fn an_update_meets_another_version(
     assert_eq!(world.live("/shops/rio"), r#"{"id":"rio","tier":"gold"}"#);
 }
 
+/// Another client replaces the resource before this run does.
+#[rstest]
+#[case::made_equal(r#"{"id":"rio","tier":"gold"}"#, &["DELETE /shops/rio 412"])]
+#[case::other_difference(
+    r#"{"id":"rio","tier":"gold","size":2}"#,
+    &["DELETE /shops/rio 412", "PUT /shops/rio 200"]
+)]
+#[case::still_different(
+    r#"{"id":"rio","tier":"silver"}"#,
+    &["DELETE /shops/rio 412", "DELETE /shops/rio 204", "POST /shops 201"]
+)]
+#[tokio::test]
+async fn a_replacement_meets_another_version(#[case] meanwhile: &str, #[case] writes: &[&str]) {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", "resource: {replaceOn: [/tier]}");
+    let plan = world.plan(&Options::default()).await;
+    world.server.put_by_hand("/shops/rio", json(meanwhile));
+    let report = world.apply(plan).await;
+    assert_eq!((report.stats.applied, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(report.stats.pruned, writes.len() / 3, "{report:?}");
+    assert_eq!(world.writes(), writes);
+    assert_eq!(world.live("/shops/rio"), r#"{"id":"rio","tier":"gold"}"#);
+}
+
 #[tokio::test]
 async fn an_update_meets_nothing() {
     let world = shops();

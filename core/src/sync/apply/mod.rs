@@ -26,8 +26,8 @@ use super::tasks::blocking;
 use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
-    Action, Call, Done, Failure, Intent, Options, PRUNE, Report, Selection, Session, Step, Stop, SyncError,
-    Tally, hide, is_alike,
+    Action, Call, Done, Failure, Intent, Options, PRUNE, REPLACE, Report, Selection, Session, Step, Stop,
+    SyncError, Tally, hide, is_alike,
 };
 use order::execute;
 use write::Writer;
@@ -48,6 +48,8 @@ pub struct Execution {
     deferred: BTreeSet<LogicalPath>,
     /// Deleted resources that are created again.
     replaced: BTreeSet<LogicalPath>,
+    /// All resources that the run has deleted to create them again.
+    doomed: BTreeSet<LogicalPath>,
     /// Resources that are read again because others were replaced. They are among the unchanged ones of the report.
     counted: BTreeSet<LogicalPath>,
     scope: Option<(LogicalPath, bool)>,
@@ -65,8 +67,8 @@ impl Execution {
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
         let (report, missing, deferred, replaced, counted) = Default::default();
-        let scope = plan.scope.clone();
-        Self { sender, tally, report, missing, deferred, replaced, counted, scope, options, former }
+        let (scope, doomed) = (plan.scope.clone(), BTreeSet::new());
+        Self { sender, tally, report, missing, deferred, replaced, doomed, counted, scope, options, former }
     }
 
     /// Tries the resources again that the server rejected before the run wrote others, which they may need, completes
@@ -98,6 +100,10 @@ impl Execution {
             let surveyor = Surveyor::again(&session, &selection, options, stop, references);
             let plan = surveyor.survey(selection).await;
             self.apply(Plan { targeted: 0, ..plan }).await;
+        }
+        for path in std::mem::take(&mut self.replaced) {
+            let late = SyncError::NotRecreated(path.clone(), "it was deleted in the last pass of the run");
+            self.report.failures.push(Failure::new(path, REPLACE, &late));
         }
     }
 
@@ -214,16 +220,10 @@ impl Execution {
     }
 
     async fn delete(&mut self, mut deletions: Vec<Arc<Action>>) {
-        deletions.retain(|action| match moved_to(&action.path, &self.missing) {
-            None => true,
-            Some(created) => {
-                let reason = format!(
-                    "{}: {created}, which may be the same resource, could not be created",
-                    action.path
-                );
-                self.report.failures.push(action.failed(&SyncError::NotDeleted(reason)));
-                false
-            }
+        deletions.retain(|action| {
+            let obstacle = self.obstacle(action);
+            self.report.failures.extend(obstacle.as_ref().map(|error| action.failed(error)));
+            obstacle.is_none()
         });
         let sender = &self.sender;
         let work = |action, _| Arc::clone(sender).send(action, None);
@@ -231,13 +231,29 @@ impl Execution {
             Ok(done) => {
                 self.report.stats.failed += usize::from(self.tally.done(action, done) && action.replaces());
                 self.replaced.extend(action.replaces().then(|| action.path.clone()));
-                self.report.stats.pruned += 1;
+                // Another client may have replaced it in the meantime.
+                if done.step == Step::Delete {
+                    self.doomed.extend(action.replaces().then(|| action.path.clone()));
+                    self.report.stats.pruned += 1;
+                }
             }
             // The plan states already why its request cannot be made.
             Err(error) if !action.is_impossible() => self.report.failures.push(action.failed(&error)),
             Err(_) => {}
         };
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
+    }
+
+    /// Returns the reason why a deletion must not be sent.
+    fn obstacle(&self, action: &Action) -> Option<SyncError> {
+        let path = action.path.clone();
+        if let Some(created) = moved_to(&path, &self.missing) {
+            let reason = format!("{path}: {created}, which may be the same resource, could not be created");
+            return Some(SyncError::NotDeleted(reason));
+        }
+        // Some servers confirm a deletion and complete it later. A second deletion would not help.
+        let is_deleted = action.replaces() && self.doomed.contains(&path);
+        is_deleted.then(|| SyncError::NotRecreated(path, "the server still shows it"))
     }
 
     /// Saves the record of write-only attributes. Returns the report of all plans.

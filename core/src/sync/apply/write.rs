@@ -16,7 +16,7 @@ use crate::repository::RepositoryError;
 use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
     Action, Call, Done, Doubt, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource,
-    Sending, Session, Step, SyncError, Wanted,
+    Sending, Session, Step, SyncError, Wanted, WrittenValues,
 };
 use crate::sync::observe::{References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
@@ -67,7 +67,7 @@ impl Writer {
         if action.step == Step::Update && waited {
             let desired = self.desired(&action.path).await?;
             let observed = self.referred.with_references_only().read(&desired).await?;
-            let again = decided((action.step, action.reason), desired, observed).await?;
+            let again = self.decided((action.step, action.reason), desired, observed).await?;
             return Ok(again.and_then(Action::into_call));
         }
         if action.step != Step::Create || moved.is_none() && !waited {
@@ -124,12 +124,24 @@ impl Writer {
         self.note_written(action, create).await
     }
 
-    /// Records the write-only attributes that `call` has set.
+    /// Records the write-only attributes that `call` has set. A later update sets deferred ones, and a reset sets those
+    /// of a resource that is no longer declared.
     async fn note_written(&self, action: &Action, call: &Call) -> Result<(), SyncError> {
-        if let Some(written) = self.session.written.as_ref().filter(|_| call.has_write_only) {
+        let sets = call.has_write_only && call.deferred.is_empty() && action.step != Step::Delete;
+        if let Some(written) = self.session.written.as_ref().filter(|_| sets) {
             written.note(&self.desired(&action.path).await?);
         }
         Ok(())
+    }
+
+    /// Decides `action`, which was not executed, again with the state that was `observed` now.
+    async fn decided(
+        &self,
+        action: (Step, Reason),
+        desired: Resource,
+        observed: Observed,
+    ) -> Result<Option<Action>, SyncError> {
+        decided(action, desired, observed, self.session.written.clone()).await
     }
 
     /// Whether the resource differs after the write in the same way as before; `None` if the last run did not write it.
@@ -243,8 +255,10 @@ impl Attempt<'_> {
     /// Stores the id of the created resource, and completes the resource.
     async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let mut id = given::shown(self.call, response);
-        // A later update completes a resource with deferred attributes.
-        if self.action.reason == Reason::Missing && self.call.deferred.is_empty() {
+        if !self.call.deferred.is_empty() {
+            // The update that completes it may find no resource yet, and must not create a second one.
+            self.expect();
+        } else if self.action.reason == Reason::Missing {
             id = self.complete(response, id).await?;
         }
         self.writer.ids.note(&self.action.path, self.call, id);
@@ -363,20 +377,20 @@ impl Attempt<'_> {
             return Ok(Vec::new());
         }
         let observed = self.read(&desired).await?;
-        let decided = decided((Step::Update, Reason::Different), desired, observed).await?;
+        let decided = decided((Step::Update, Reason::Different), desired, observed, None).await?;
         let differences = decided.map(|action| action.differences).unwrap_or_default();
         // A member that only the server has is usually its own.
         let lacking = differences.into_iter().filter(|difference| difference.change != Change::Add);
         Ok(lacking.map(|difference| difference.path).collect())
     }
 
-    /// Returns the update of the `observed` resource if it differs from the create.
+    /// Returns the update of the `observed` resource if it differs from the create, which was executed.
     async fn correction(
         &self,
         desired: Resource,
         observed: Observed,
     ) -> Result<Option<Box<Call>>, SyncError> {
-        let decided = decided((Step::Create, Reason::Missing), desired, observed).await?;
+        let decided = decided((Step::Create, Reason::Missing), desired, observed, None).await?;
         Ok(decided.and_then(Action::into_call))
     }
 
@@ -423,7 +437,8 @@ impl Attempt<'_> {
                 observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
             };
             let observed = self.read(&desired).await.ok().filter(is_it).ok_or(error)?;
-            self.correction(desired, observed).await?
+            let decided = self.writer.decided((Step::Create, Reason::Missing), desired, observed).await?;
+            decided.and_then(Action::into_call)
         };
         if let Some(update) = update {
             let response = self.exchange(&update.request).await?;
@@ -488,7 +503,7 @@ impl Attempt<'_> {
         };
         // A server that refuses its current tag does not compare versions.
         let meaningless = observed.version.as_ref().is_some_and(|version| version.is(tag));
-        let decided = decided((self.action.step, self.action.reason), desired, observed).await?;
+        let decided = self.writer.decided((self.action.step, self.action.reason), desired, observed).await?;
         let Some(again) = decided else { return Ok(self.action.step) };
         let step = again.step;
         let Some(mut call) = again.into_call() else { return Ok(step) };
@@ -544,6 +559,9 @@ async fn decided(
     action: (Step, Reason),
     desired: Resource,
     observed: Observed,
+    written: Option<Arc<WrittenValues>>,
 ) -> Result<Option<Action>, SyncError> {
-    evaluated(desired, move |desired| decide::decide_again(action, desired, &observed)).await
+    let decide =
+        move |desired: &Resource| decide::decide_again(action, desired, &observed, written.as_deref());
+    evaluated(desired, decide).await
 }

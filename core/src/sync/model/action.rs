@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Failure, PRUNE, Resource, SyncError};
+use super::{Call, Failure, PRUNE, REPLACE, Resource, SyncError};
 use crate::control::visible;
 use crate::language::reference::{Reference, references};
 use crate::language::referred::Unread;
@@ -164,7 +164,7 @@ impl Action {
             Step::Create => "create",
             Step::Update => "update",
             Step::Delete if self.reason == Reason::Requested => "delete",
-            Step::Delete if self.reason == Reason::Replaced => "replace",
+            Step::Delete if self.reason == Reason::Replaced => REPLACE,
             Step::Delete => PRUNE,
             Step::Skip => "read",
         };

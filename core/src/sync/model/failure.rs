@@ -30,6 +30,8 @@ pub struct Failure {
 
 /// The operation of a failed deletion. Retries distinguish it from a failed apply.
 pub const PRUNE: &str = "prune";
+/// The operation of a failed deletion of a resource that is created again.
+pub const REPLACE: &str = "replace";
 
 /// The operation of a failure that may hide further resources. Only a full run can retry it.
 pub const LIST: &str = "list";

@@ -16,7 +16,10 @@ use crate::sync::plan::saved;
 /// Returns the action for one desired resource. Fails if metadata does not fit the payload, or if the payload cannot be
 /// encoded.
 pub fn decide(desired: &Resource, observed: &Observed, force: bool) -> Result<Action, SyncError> {
-    let action = converge(desired, observed, force, None)?;
+    possible(converge(desired, observed, force, None)?)
+}
+
+fn possible(action: Action) -> Result<Action, SyncError> {
     match action.sending {
         Sending::Impossible(error) => Err(*error),
         _ => Ok(action),
@@ -188,22 +191,28 @@ pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>,
 }
 
 /// Decides again on the resource of `action`, which has changed since the plan; `None` if there is nothing left to
-/// delete.
+/// delete. With a record, write-only attributes that it does not show as written differ.
 pub fn decide_again(
     action: (Step, Reason),
     desired: &Resource,
     observed: &Observed,
+    written: Option<&WrittenValues>,
 ) -> Result<Option<Action>, SyncError> {
     match action {
         (Step::Delete, Reason::Replaced) => {
+            let now = converge(desired, observed, false, written)?;
             let action = Action::new(desired.path.clone(), Step::Delete, Reason::Replaced);
+            if observed.payload.is_some() && !must_replace(desired, &now, written) {
+                // A further pass decides about the other attributes.
+                return Ok(Some(Action { step: Step::Skip, ..action }));
+            }
             Ok(Call::delete(desired, observed)?.map(|call| action.sending(Ok(call))))
         }
         (Step::Delete, _) => prune(desired, observed),
         (Step::Update, Reason::Requested) => {
             Ok(Some(requested(desired, Step::Update, Call::update(desired, observed)?)))
         }
-        (_, reason) => decide(desired, observed, reason == Reason::Forced).map(Some),
+        (_, reason) => possible(converge(desired, observed, reason == Reason::Forced, written)?).map(Some),
     }
 }
 
