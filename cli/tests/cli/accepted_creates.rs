@@ -45,3 +45,22 @@ fn the_resource_with_the_id_of_a_task_is_not_overwritten(#[case] answer: Answeri
     assert_eq!(place.server.get("/shops/n1"), Some(json!({"id": "n1", "name": "ava", "tier": "free"})));
     assert_eq!(place.server.paths(), ["/shops/n1", "/shops/n7", "/shops/n7/tills/n8"]);
 }
+
+/// The server ignores an attribute that names the resource, so no later run would find it.
+#[test]
+fn a_create_whose_result_cannot_be_found_fails() {
+    let server = ApiServer::start(&["/shops"], |request, store| {
+        if request.method == "POST" {
+            store.put("/shops/n1", json!({"id": "n1", "tier": request.body["tier"]}));
+            return Answer::empty(204);
+        }
+        request.rest(store, Ids::Given)
+    });
+    let files =
+        [("shops/_/metadata.yaml", BY_ID), ("shops/rio/resource.json", r#"{"name": "rio", "tier": "gold"}"#)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_ne!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("cannot determine whether /shops/rio exists"), "{run}");
+    assert_eq!(place.server.writes(), ["POST /shops 204"]);
+}

@@ -32,6 +32,7 @@ mod contract_cluster;
 mod contract_registry;
 mod created_elsewhere;
 mod day;
+mod default_members;
 #[path = "../../../core/tests/support/document_keys.rs"]
 mod document_keys;
 mod environment;
@@ -54,6 +55,7 @@ mod openapi;
 mod operator;
 mod output_formats;
 mod pager;
+mod parents_by_id;
 mod plan;
 mod plan_prune;
 mod products;

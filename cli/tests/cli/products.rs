@@ -519,7 +519,7 @@ fn a_refused_change_of_a_fixed_attribute_names_the_key_that_allows_it() {
     let place = queue_with_other_arguments("");
     let run = place.run(&["resource", "apply", "/", "-r"]);
     assert_ne!(run.code, 0, "{run}");
-    assert!(run.stderr.contains("state the attribute in resource.replaceOn"), "{run}");
+    assert!(run.stderr.contains("state it in resource.replaceOn"), "{run}");
     assert_eq!(place.server.writes(), ["PUT /queues/q1 400"]);
 }
 

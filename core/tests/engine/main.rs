@@ -33,5 +33,6 @@ mod server_limits;
 mod shared_collections;
 mod stops;
 mod unconfirmed;
+mod unfindable;
 mod versions;
 mod world;

@@ -7,6 +7,7 @@ use http::StatusCode;
 use percent_encoding::percent_decode_str;
 
 use crate::path::{LogicalPath, PathNames};
+use crate::payload::Value;
 use crate::server::Response;
 use crate::sync::model::Call;
 
@@ -18,10 +19,15 @@ pub fn shown(call: &Call, response: &Response) -> Option<String> {
     if response.status == StatusCode::ACCEPTED {
         return location();
     }
-    let answer = response.decode_briefly(rules.payload_type());
+    shown_in(call, &response.decode_briefly(rules.payload_type())).or_else(location)
+}
+
+/// Returns the id that a created resource states.
+pub fn shown_in(call: &Call, created: &Value) -> Option<String> {
+    let rules = call.names.as_ref()?;
     // An id that the client did not state was assigned by the server.
-    let given = || rules.identity().id().evaluate(&answer).ok().filter(|_| !call.states_id);
-    rules.observed_id(&answer).or_else(given).or_else(location)
+    let given = || rules.identity().id().evaluate(created).ok().filter(|_| !call.states_id);
+    rules.observed_id(created).or_else(given)
 }
 
 /// Returns the last segment of `Location`. With status 202 it counts only if the segment before it is in the path of the

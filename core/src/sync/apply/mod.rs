@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! affected resources that the server may have deleted or changed together with others
+//! created  what happens after a create
 //! given    ids that the server assigned to created resources
 //! order    the order of actions
 //! write    one action
 //! ```
 
 mod affected;
+mod created;
 mod given;
 mod order;
 mod write;

@@ -2,16 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{Method, StatusCode};
 
-use super::given::{self, GivenIds};
-use crate::error::{Categorized as _, Category};
+use super::given::GivenIds;
 use crate::metadata::{Change, OperationName, Rendered};
 use crate::path::LogicalPath;
-use crate::payload::{PayloadType, decode};
+use crate::payload::{PayloadType, Value, decode};
 use crate::repository::RepositoryError;
 use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
@@ -30,7 +28,11 @@ pub struct Writer {
     pub given: HashMap<LogicalPath, Resource>,
     pub ids: GivenIds,
     /// The contents of resources that others refer to, from the plan and after the writes of the run.
-    referred: Arc<Remote>,
+    pub referred: Arc<Remote>,
+    /// The resources that the run has created, and whether their ids are known.
+    pub created: Mutex<HashMap<LogicalPath, bool>>,
+    /// The lists of collections of created resources.
+    pub new_lists: Arc<Remote>,
     pub recurrences: Option<Arc<Recurrences>>,
     /// The resources that differ after a successful update, unless recurrences are watched.
     unconfirmed: Mutex<Vec<Failure>>,
@@ -42,8 +44,19 @@ impl Writer {
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
         let referred = Remote::referring(&session, Arc::clone(&plan.references));
-        let (ids, unconfirmed) = Default::default();
-        Self { session, given, ids, referred, recurrences, unconfirmed }
+        let new_lists = referred.with_references_only();
+        let (ids, created, unconfirmed) = Default::default();
+        Self { session, given, ids, referred, created, new_lists, recurrences, unconfirmed }
+    }
+
+    /// Whether the ids of all parents of the resource at `path` that the run has created are known; `None` if it has
+    /// created none of them.
+    pub fn knows_new_parents(&self, path: &LogicalPath) -> Option<bool> {
+        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        if created.is_empty() {
+            return None;
+        }
+        path.ancestors().filter_map(|parent| created.get(&parent).copied()).reduce(|all, known| all && known)
     }
 
     /// Removes and returns the resources that differ after a successful update.
@@ -70,11 +83,15 @@ impl Writer {
             let again = self.decided((action.step, action.reason), desired, observed).await?;
             return Ok(again.and_then(Action::into_call));
         }
-        if action.step != Step::Create || moved.is_none() && !waited {
+        let knows_parents = self.knows_new_parents(&action.path).unwrap_or(true);
+        if action.step != Step::Create || moved.is_none() && !waited && knows_parents {
             return Ok(None);
         }
         let requested = action.reason == Reason::Requested;
         let desired = self.desired(&action.path).await?;
+        if !knows_parents && desired.rules.names_ids() {
+            return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
+        }
         let at = self.at(&desired, moved).await?;
         let create = if requested { Call::create } else { Call::create_first };
         let call = evaluated(desired, move |desired| create(desired, &at)).await?;
@@ -82,7 +99,7 @@ impl Writer {
     }
 
     /// Returns `desired` at the path `moved`, if there is one.
-    async fn at(&self, desired: &Resource, moved: Option<LogicalPath>) -> Result<Resource, SyncError> {
+    pub async fn at(&self, desired: &Resource, moved: Option<LogicalPath>) -> Result<Resource, SyncError> {
         let Some(path) = moved else { return Ok(desired.clone()) };
         let rules = self.referred.with_references_only().rules(&path).await?;
         Ok(desired.moved(path, rules))
@@ -135,7 +152,7 @@ impl Writer {
     }
 
     /// Decides `action`, which was not executed, again with the state that was `observed` now.
-    async fn decided(
+    pub async fn decided(
         &self,
         action: (Step, Reason),
         desired: Resource,
@@ -163,7 +180,7 @@ impl Writer {
 
     /// Returns the desired resource at `path`. A plan does not keep it, because it needs more memory than the request
     /// and is rarely needed.
-    async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
+    pub async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
         let desired = if let Some(given) = self.given.get(path) {
             given.clone()
         } else {
@@ -179,16 +196,16 @@ impl Writer {
 }
 
 /// The execution of one action: one request, and further requests that its answer requires.
-struct Attempt<'a> {
-    writer: &'a Writer,
-    action: &'a Action,
-    call: &'a Call,
+pub(super) struct Attempt<'a> {
+    pub writer: &'a Writer,
+    pub action: &'a Action,
+    pub call: &'a Call,
     /// The rest of the work on a created resource.
-    rest: OnceLock<Rest>,
+    pub rest: OnceLock<Rest>,
 }
 
 /// The rest of the work on a created resource.
-enum Rest {
+pub(super) enum Rest {
     /// The server failed to show the resource. A further pass reads it.
     Unread,
     /// The server ignored parts of the create.
@@ -198,6 +215,9 @@ enum Rest {
 impl Attempt<'_> {
     async fn send(&self) -> Result<Step, SyncError> {
         let requested = self.action.reason == Reason::Requested;
+        if let Some(step) = self.adopt_default().await? {
+            return Ok(step);
+        }
         match (self.exchange(&self.call.request).await, self.action.step) {
             (Ok(response), Step::Create) => self.created(&response).await,
             (Ok(response), Step::Update) => {
@@ -225,13 +245,13 @@ impl Attempt<'_> {
     }
 
     /// Sends a write of the resource.
-    async fn exchange(&self, request: &Request) -> Result<Response, ServerError> {
+    pub async fn exchange(&self, request: &Request) -> Result<Response, ServerError> {
         let path = self.call.at.as_ref().unwrap_or(&self.action.path).as_str();
         let names = path.split('/').chain(request.path.rsplit('/').next()).map(percent_decoded);
         self.writer.session.client.keeping(names.collect()).send(request).await
     }
 
-    async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
+    pub async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
         self.writer.referred.with_references_only().read(desired).await
     }
 
@@ -244,98 +264,12 @@ impl Attempt<'_> {
         Ok(observed)
     }
 
-    async fn desired(&self) -> Result<Resource, SyncError> {
+    pub async fn desired(&self) -> Result<Resource, SyncError> {
         self.writer.desired(&self.action.path).await
     }
 
-    fn path(&self) -> LogicalPath {
+    pub fn path(&self) -> LogicalPath {
         self.action.path.clone()
-    }
-
-    /// Stores the id of the created resource, and completes the resource.
-    async fn created(&self, response: &Response) -> Result<Step, SyncError> {
-        let mut id = given::shown(self.call, response);
-        if !self.call.deferred.is_empty() {
-            // The update that completes it may find no resource yet, and must not create a second one.
-            self.expect();
-        } else if self.action.reason == Reason::Missing {
-            id = self.complete(response, id).await?;
-        }
-        self.writer.ids.note(&self.action.path, self.call, id);
-        Ok(Step::Create)
-    }
-
-    /// Prevents further creates while the server may still execute this one. Returns that time.
-    fn expect(&self) -> Duration {
-        let wait = self.writer.session.client.attempt_timeout();
-        self.writer.session.knowledge.expect(&self.action.path, wait);
-        wait
-    }
-
-    /// Returns the error of a create that timed out. The server may still execute it, so only a later run may search
-    /// for the resource.
-    fn uncertain(&self, lost: ServerError) -> SyncError {
-        let why = format!("a run after {} s looks for it", self.expect().as_secs_f64());
-        SyncError::Unsure(self.path(), Box::new(lost), why)
-    }
-
-    /// Looks whether a created resource is complete: a server may ignore parts of a create. If its answer does not show
-    /// all of the payload, the resource is read, and updated once if it differs. Returns its id, if it is known.
-    async fn complete(
-        &self,
-        response: &Response,
-        shown: Option<String>,
-    ) -> Result<Option<String>, SyncError> {
-        let desired = self.desired().await?;
-        // No server shows a resource that is a secret as a whole.
-        if desired.rules.resolved().secret || shows_all(&desired, response).await {
-            return Ok(shown);
-        }
-        let (read, id) = self.read_created(&desired, shown).await;
-        let observed = match read {
-            Ok(observed) => observed,
-            Err(error) if error.category() == Category::Transport => {
-                // It exists, so the further pass must not create it even if the server does not show it yet.
-                self.expect();
-                let _ = self.rest.set(Rest::Unread);
-                return Ok(id);
-            }
-            // The create itself succeeded, and some servers do not show all resources.
-            Err(_) => return Ok(id),
-        };
-        if observed.payload.is_none() {
-            let (status, wait) = (response.status.as_u16(), self.expect().as_secs());
-            return Err(SyncError::NotShown(self.path(), status, wait));
-        }
-        let found = observed.clone();
-        match self.correction(desired, observed).await? {
-            Some(update) => {
-                let _ = self.rest.set(Rest::Update(update));
-            }
-            None => self.writer.referred.remember(&self.action.path, &found),
-        }
-        Ok(id)
-    }
-
-    /// Reads the created resource, first at the id that the answer shows. The id may be that of something else, such as a
-    /// task or an event, and may address another resource. Also returns the id, if it is known.
-    async fn read_created(
-        &self,
-        desired: &Resource,
-        shown: Option<String>,
-    ) -> (Result<Observed, SyncError>, Option<String>) {
-        let path = self.call.at.clone().unwrap_or_else(|| self.path());
-        let at = desired.moved(path, Arc::clone(&desired.rules));
-        let addressed = shown.as_deref().map_or_else(|| at.clone(), |id| at.with_remote_id(id));
-        let remote = self.writer.referred.with_references_only();
-        let (searched, shown) = match remote.read_at(&addressed).await {
-            Ok(observed) if observed.other_alias(&Wanted::of(&at)).is_none() => return (Ok(observed), shown),
-            Ok(_) => (at, None),
-            Err(_) => (addressed, shown),
-        };
-        let read = remote.read(&searched).await;
-        let found = read.as_ref().ok().filter(|observed| observed.payload.is_some()).map(id_of);
-        (read, found.or(shown))
     }
 
     /// Some servers answer 200 and state a failure in the body, and some create a resource for each POST. If the answer
@@ -373,7 +307,7 @@ impl Attempt<'_> {
             return Ok(Vec::new());
         }
         let creates = may_create && is_create(&desired, update);
-        if !creates && (is_brief || shows_all(&desired, response).await) {
+        if !creates && (is_brief || shown_whole(&desired, response).await.is_some()) {
             return Ok(Vec::new());
         }
         let observed = self.read(&desired).await?;
@@ -382,16 +316,6 @@ impl Attempt<'_> {
         // A member that only the server has is usually its own.
         let lacking = differences.into_iter().filter(|difference| difference.change != Change::Add);
         Ok(lacking.map(|difference| difference.path).collect())
-    }
-
-    /// Returns the update of the `observed` resource if it differs from the create, which was executed.
-    async fn correction(
-        &self,
-        desired: Resource,
-        observed: Observed,
-    ) -> Result<Option<Box<Call>>, SyncError> {
-        let decided = decided((Step::Create, Reason::Missing), desired, observed, None).await?;
-        Ok(decided.and_then(Action::into_call))
     }
 
     /// Handles an update or a deletion that found nothing although the resource was just read: its address contains
@@ -419,74 +343,6 @@ impl Attempt<'_> {
             }
             Err(error) if !error.is_lack_of_proof() => Err(error),
             _ => Ok(Step::Delete),
-        }
-    }
-
-    /// Handles the answer 409 to a create. If the resource exists, it is updated once. If the cause is a resource with
-    /// other names, nothing is written.
-    async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
-        let desired = self.desired().await?;
-        let update = if Wanted::of(&desired).one_name && !desired.rules.updates_observed() {
-            // The resource can only be at its own address. An update may need an id that only the server knows.
-            let at = self.writer.at(&desired, self.call.at.clone()).await?;
-            let update =
-                evaluated(desired, move |desired| Ok(Call::update_at(desired, &at, None).ok())).await?;
-            Some(Box::new(update.ok_or(error)?))
-        } else {
-            let is_it = |observed: &Observed| {
-                observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
-            };
-            let observed = self.read(&desired).await.ok().filter(is_it).ok_or(error)?;
-            let decided = self.writer.decided((Step::Create, Reason::Missing), desired, observed).await?;
-            decided.and_then(Action::into_call)
-        };
-        if let Some(update) = update {
-            let response = self.exchange(&update.request).await?;
-            self.writer.ids.learn(&self.action.path, self.call, &response);
-        }
-        Ok(Step::Create)
-    }
-
-    /// Handles the loss of the answer to a create, which the server may have executed. Reads the resource, and sends
-    /// the create once more only if it is proven absent.
-    async fn look_for(&self, mut lost: ServerError) -> Result<Step, SyncError> {
-        let desired = self.desired().await?;
-        let mut sent_again = false;
-        loop {
-            let unsure =
-                |why: SyncError| SyncError::Unsure(self.path(), Box::new(lost.clone()), why.to_string());
-            let observed = self.read(&desired).await.map_err(unsure)?;
-            if observed.payload.is_some() {
-                return self.adopt(desired, observed, lost).await;
-            }
-            if sent_again {
-                return Err(lost.into());
-            }
-            tracing::info!(path = %self.action.path, error = %lost, "the answer to a create was lost, and the resource does not exist");
-            sent_again = true;
-            match self.exchange(&self.call.request).await {
-                Ok(response) => return self.created(&response).await,
-                Err(error) if error.may_still_be_done() => return Err(self.uncertain(error)),
-                // The server may have executed the first create late.
-                Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Adopts the resource that a create with a lost answer has left, and updates it if it is incomplete.
-    async fn adopt(&self, desired: Resource, found: Observed, lost: ServerError) -> Result<Step, SyncError> {
-        if self.call.names.is_some() {
-            self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
-        }
-        match self.correction(desired, found).await? {
-            None => Ok(Step::Create),
-            // The resource may belong to another client, and a requested create overwrites nothing.
-            Some(_) if self.action.reason == Reason::Requested => Err(lost.into()),
-            Some(update) => {
-                self.exchange(&update.request).await?;
-                Ok(Step::Update)
-            }
         }
     }
 
@@ -524,7 +380,7 @@ impl Attempt<'_> {
 }
 
 /// Returns the id of a resource that was found.
-fn id_of(found: &Observed) -> String {
+pub(super) fn id_of(found: &Observed) -> String {
     let stated = found.payload.as_ref().and_then(|payload| found.at.rules.observed_id(payload));
     stated.unwrap_or_else(|| found.at.identity.remote_id.clone())
 }
@@ -543,19 +399,19 @@ fn is_create(desired: &Resource, update: &Call) -> bool {
     !Wanted::of(desired).one_name && desired.render(OperationName::Create).is_ok_and(is_same)
 }
 
-/// Whether the answer to a write of `desired` shows all of it.
-async fn shows_all(desired: &Resource, response: &Response) -> bool {
+/// Returns the resource that the answer to a write of `desired` shows, if it shows all of it.
+pub(super) async fn shown_whole(desired: &Resource, response: &Response) -> Option<Value> {
     let answer = response.decode_briefly(desired.rules.payload_type());
-    let shows_all = move |desired: &Resource| {
+    let shown_whole = move |desired: &Resource| {
         let evaluation = desired.evaluation()?;
         let shown = evaluation.transform(OperationName::Get, answer)?;
-        Ok(evaluation.compare(&shown)?.is_empty())
+        Ok(evaluation.compare(&shown)?.is_empty().then_some(shown))
     };
-    evaluated(desired.clone(), shows_all).await.unwrap_or(false)
+    evaluated(desired.clone(), shown_whole).await.ok().flatten()
 }
 
 /// Decides `action` again with the state that was `observed` now.
-async fn decided(
+pub(super) async fn decided(
     action: (Step, Reason),
     desired: Resource,
     observed: Observed,

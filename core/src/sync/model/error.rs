@@ -117,12 +117,18 @@ pub enum SyncError {
         "{0}: creation outcome unknown: the server does not show the result of an earlier create; it is looked for again in {1} s"
     )]
     UnderWay(LogicalPath, u64),
-    /// The server confirmed the create with this status, but does not show the resource. It is looked for again after
-    /// this number of seconds.
+    /// The server confirmed the create with this status, but does not show the resource.
     #[error(
-        "{0}: the server answered {1} to the create, but does not show the resource; if it changes names, for example to upper case, state this in resource.id and resource.alias; it is not created again within {2} s"
+        "{0}: the server answered {1} to the create, but does not show the resource; if it changes names, for example to upper case, state this in resource.id and resource.alias; if the credentials may not read it, extend their rights; a further create may create it again"
     )]
-    NotShown(LogicalPath, u16, u64),
+    NotShown(LogicalPath, u16),
+    /// The resource was created, with this id if it is known, and no run finds it. Another run would create one more.
+    #[error(
+        "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, or add an attribute with its name to the payload; a further create would create it again",
+        id = .1.as_ref().map(|id| format!(" with the id {id}")).unwrap_or_default(),
+        file = metadata_file(&.0.parent().unwrap_or_else(LogicalPath::root))
+    )]
+    Unfindable(LogicalPath, Option<String>),
     /// The server had another version than the one just read, twice in a row.
     #[error(
         "{0}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
@@ -178,7 +184,7 @@ impl SyncError {
             StatusCode::TOO_MANY_REQUESTS,
         ];
         match self {
-            Self::ParentFailed(..) | Self::Undecided(_, Doubt::NoList) => true,
+            Self::ParentFailed(..) | Self::Undecided(_, Doubt::NoList | Doubt::ParentId) => true,
             error if error.lacks().is_some() => true,
             Self::Unsure(..) => false,
             error => error
@@ -295,6 +301,7 @@ impl Categorized for SyncError {
             Self::Reference { why: Unresolved::Failed(error), .. } => error.category(),
             Self::ListCycle(_)
             | Self::ReadCycle(_)
+            | Self::Unfindable(..)
             | Self::MalformedReference(..)
             | Self::Reference { .. }
             | Self::UnboundedList(..)
@@ -414,6 +421,9 @@ pub enum Doubt {
         "the server redirects to {0}, which has another name in the place of \"{1}\", so the resource was renamed or moved on the server; change its name or path in Git or on the server"
     )]
     Moved(String, String),
+    /// The run has created its parent, and the answer of the server does not show the id.
+    #[error("the server does not show the id of its parent, which was created in this run")]
+    ParentId,
     /// The name matches only a member that metadata does not state as id or alias.
     #[error(
         "only a member that metadata does not mention has its name (id {0}); state resource.id and resource.alias"
@@ -433,7 +443,7 @@ impl Doubt {
             | Self::NotAMember(_)
             | Self::Moved(..)
             | Self::ByMember(_) => Category::Conflict,
-            Self::Shrank => Category::Transport,
+            Self::Shrank | Self::ParentId => Category::Transport,
             _ => Category::Validation,
         }
     }
@@ -442,6 +452,7 @@ impl Doubt {
     fn file(&self, path: &LogicalPath) -> String {
         match self {
             Self::NotListed
+            | Self::ParentId
             | Self::Shrank
             | Self::Failed(_)
             | Self::Hidden(_)
@@ -471,7 +482,7 @@ impl Doubt {
 
     /// Whether the next run may get an answer without a change of metadata.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::Shrank | Self::Hidden(_))
+        matches!(self, Self::Failed(_) | Self::Shrank | Self::Hidden(_) | Self::ParentId)
     }
 }
 

@@ -11,7 +11,7 @@ use http::header::{HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::{Options, Reading, Stats};
+use super::{Options, Reading, Resource, Stats};
 use crate::metadata::{Entry, Rules};
 use crate::path::LogicalPath;
 use crate::repository::Revision;
@@ -39,8 +39,31 @@ struct Known {
     settled: Option<Arc<Settled>>,
     /// Creates with an unknown outcome, and the time until which the server may still execute them.
     uncertain: HashMap<LogicalPath, Instant>,
+    /// Created resources that no run finds.
+    lost: HashMap<LogicalPath, Lost>,
     /// The resource at which the last run was stopped.
     stopped_at: Option<LogicalPath>,
+}
+
+/// A created resource that no run finds.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    /// The id that the server assigned, if it is known.
+    pub(crate) id: Option<String>,
+    /// The digest of the metadata and the payload from which it was created. It contains no secrets.
+    digest: u64,
+    keys: RandomState,
+}
+
+impl Lost {
+    /// Whether neither the payload nor the metadata has changed since.
+    pub(crate) fn is_of(&self, desired: &Resource) -> bool {
+        self.digest == digest_of(desired, &self.keys)
+    }
+}
+
+fn digest_of(desired: &Resource, keys: &RandomState) -> u64 {
+    keys.hash_one((desired.rules.digest(), &desired.payload))
 }
 
 /// A run that found everything in its desired state, with the answers of the server.
@@ -160,6 +183,23 @@ impl Knowledge {
     pub(crate) fn expected(&self, path: &LogicalPath) -> Option<Duration> {
         let left = self.known().uncertain.get(path)?.checked_duration_since(Instant::now());
         left.filter(|left| !left.is_zero())
+    }
+
+    /// Records that the server created `desired`, with this id if it is known, and that runs do not find it.
+    pub(crate) fn lose(&self, desired: &Resource, id: Option<String>) {
+        let keys = RandomState::new();
+        let lost = Lost { id, digest: digest_of(desired, &keys), keys };
+        self.known().lost.insert(desired.path.clone(), lost);
+    }
+
+    /// Records that a run found the resource at `path`.
+    pub(crate) fn find(&self, path: &LogicalPath) {
+        self.known().lost.remove(path);
+    }
+
+    /// Returns the resource that the server created for this path, and that runs do not find.
+    pub(crate) fn lost(&self, path: &LogicalPath) -> Option<Lost> {
+        self.known().lost.get(path).cloned()
     }
 
     /// Stores the resource at which a run was stopped, if any. Returns that of the run before.

@@ -39,16 +39,16 @@ impl Remote {
     /// Returns `path` with the ids of its members in the place of their names.
     pub(crate) async fn located(&self, path: &LogicalPath) -> Result<LogicalPath, SyncError> {
         let place = self.place(path).await;
-        Ok(place.map_err(|source| SyncError::Parent(path.clone(), source))?.0)
+        Ok(place.map_err(|source| SyncError::Parent(path.clone(), source))?.path)
     }
 
-    /// Returns `wanted` below the ids of its parents, and the doubt if the parents may have other ids.
-    pub(super) async fn relocated(&self, wanted: &Resource) -> Result<(Resource, Option<Doubt>), SyncError> {
+    /// Returns `wanted` below the ids of its parents, and the place of its collection.
+    pub(super) async fn relocated(&self, wanted: &Resource) -> Result<(Resource, Place), SyncError> {
         let path = &wanted.path;
         let place = self.place(&path.parent().unwrap_or_else(LogicalPath::root)).await;
-        let (above, doubt) = place.map_err(|source| SyncError::Parent(path.clone(), source))?;
-        let Some(moved) = above.child(path.name()).ok().filter(|moved| moved != path) else {
-            return Ok((wanted.clone(), doubt));
+        let place = place.map_err(|source| SyncError::Parent(path.clone(), source))?;
+        let Some(moved) = place.path.child(path.name()).ok().filter(|moved| moved != path) else {
+            return Ok((wanted.clone(), place));
         };
         let rules = self.rules(&moved).await?;
         let at = if wanted.seeded {
@@ -56,14 +56,16 @@ impl Remote {
         } else {
             wanted.moved(moved, rules)
         };
-        Ok((at, doubt))
+        Ok((at, place))
     }
 
     async fn place(&self, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
-        let Some(parent) = path.parent() else { return Ok((path.clone(), None)) };
+        let Some(parent) = path.parent() else {
+            return Ok(Place { path: path.clone(), doubt: None, is_absent: false });
+        };
         let place =
             cell(&self.places, path).get_or_init(|| Box::pin(self.place_below(&parent, path))).await.clone();
-        if let Ok((located, _)) = &place
+        if let Ok(Place { path: located, .. }) = &place
             && located != path
         {
             self.note_declared(located.clone(), path.clone());
@@ -72,10 +74,11 @@ impl Remote {
     }
 
     async fn place_below(&self, parent: &LogicalPath, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
-        let (above, doubt) = Box::pin(self.place(parent)).await?;
+        let Place { path: above, doubt, is_absent } = Box::pin(self.place(parent)).await?;
         let at = |segment: &str, doubt: Option<Doubt>| {
             let located = above.child(segment).or_else(|_| above.child(path.name()));
-            Ok((located.map_err(|_| SyncError::Absent(path.clone()))?, doubt))
+            let path = located.map_err(|_| SyncError::Absent(path.clone()))?;
+            Ok(Place { path, doubt, is_absent })
         };
         let Some(member) = self.member(path).await? else { return at(path.name(), doubt) };
         let names = member.rules.path_names();
@@ -98,7 +101,8 @@ impl Remote {
             }
             // The name may not be the id.
             Verdict::Unknown(why) => place(stated, doubt.or_else(|| wanted.id.is_none().then_some(why))),
-            Verdict::Absent(_) | Verdict::Here => place(stated, doubt),
+            Verdict::Absent(_) => Ok(Place { is_absent: true, ..place(stated, doubt)? }),
+            Verdict::Here => place(stated, doubt),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::lists::List;
-use super::server::Remote;
+use super::server::{Place, Remote};
 use crate::error::{Categorized, Category};
 use crate::metadata::inference::is_collection;
 use crate::metadata::{Entries, Entry, Identity, MetadataError, Rules};
@@ -205,6 +205,20 @@ impl Remote {
         self.observe(wanted, false).await
     }
 
+    /// Returns `wanted` if the list of its collection shows it. Fails if several entries have its names.
+    pub(crate) async fn read_member(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
+        let Some(collection) = wanted.path.parent() else { return Ok(None) };
+        let list = self.listed(&collection).await;
+        let question = Question { wanted: Wanted::of(wanted), ..Question::default() };
+        match judge(&question, Address::NotAsked, &list) {
+            Verdict::Present(entry) => self.read_listed(wanted, entry).await.map(Some),
+            Verdict::Unknown(doubt @ Doubt::Several(_)) => {
+                Err(SyncError::Undecided(wanted.path.clone(), doubt))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Reads a resource that was created with this id of [`Report::ids`](crate::sync::Report::ids). A server may not show
     /// it in lists yet.
     pub async fn read_created(&self, wanted: &Resource, id: &str) -> Result<Observed, SyncError> {
@@ -247,7 +261,11 @@ impl Remote {
 
     /// Reads a resource whose requests need the ids of its parents.
     async fn observe_by_ids(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
-        let (at, doubt) = self.relocated(wanted).await?;
+        let (at, Place { doubt, is_absent, .. }) = self.relocated(wanted).await?;
+        // There is nothing below a parent that does not exist, and its name may be the id of another one.
+        if is_absent && Box::pin(self.parent_is_absent(&wanted.path, doomed)).await {
+            return Ok(Observed::new(at, None));
+        }
         match self.read_at(&at).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
@@ -268,7 +286,7 @@ impl Remote {
             }
         }
         // The ids of its parents may differ from their names.
-        let (at, doubt) = self.relocated(wanted).await?;
+        let (at, Place { doubt, .. }) = self.relocated(wanted).await?;
         let read = if at.path == wanted.path { read } else { self.read_at(&at).await };
         self.judged(wanted, at, read, doubt, doomed).await
     }

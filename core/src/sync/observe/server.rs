@@ -22,8 +22,16 @@ use crate::sync::model::{
 };
 use crate::sync::tasks::{blocking, evaluated};
 
-/// The path on the server, and the doubt if its parents may have other ids.
-pub(super) type Place = (LogicalPath, Option<Doubt>);
+/// The place of a path on the server.
+#[derive(Clone)]
+pub(super) struct Place {
+    /// The path with the ids of its members.
+    pub path: LogicalPath,
+    /// The reason why the parents may have other ids.
+    pub doubt: Option<Doubt>,
+    /// Whether a list proves that one of its members is absent. Its name is in the place of its id.
+    pub is_absent: bool,
+}
 
 /// Reads the resources of one run, and keeps shared results such as lists.
 #[derive(Clone)]

@@ -356,8 +356,9 @@ impl Surveyor {
 
     async fn look_at(&self, desired: Resource, expected: Option<Expected>) -> Result<Action, SyncError> {
         let under_way = self.session.knowledge.expected(&desired.path);
+        let lost = self.session.knowledge.lost(&desired.path);
         let depends_on = desired.dependencies()?;
-        if self.defers && under_way.is_none() && self.bulk.is_known_absent(&desired) {
+        if self.defers && under_way.is_none() && lost.is_none() && self.bulk.is_known_absent(&desired) {
             let create = Action::new(desired.path, Step::Create, Reason::Missing);
             return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
         }
@@ -391,6 +392,12 @@ impl Surveyor {
         }
         if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
             return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
+        }
+        if let Some(lost) = lost.filter(|_| converges) {
+            if observed.payload.is_none() && lost.is_of(&desired) {
+                return Err(SyncError::Unfindable(desired.path, lost.id));
+            }
+            self.session.knowledge.find(&desired.path);
         }
         if let Some(expected) = expected {
             expected.remember(&observed);

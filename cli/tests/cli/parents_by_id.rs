@@ -1,0 +1,66 @@
+//! Members whose requests contain the id that the server assigned to their parent, on a server with enveloped answers.
+
+use serde_json::{Value, json};
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::safety::Place;
+
+/// Books are members of one collection, and their attribute `author` is the id of an author.
+fn enveloped(request: &Request, store: &mut Store) -> Answer {
+    let answer = request.rest(store, Ids::Given);
+    let author = request.query.get("author").map(|author| json!(author));
+    let is_of = |book: &Value| author.as_ref().is_none_or(|author| book["author"] == *author);
+    let data = match (request.method.as_str(), store.get(&request.path)) {
+        ("GET", Some(resource)) => resource.clone(),
+        ("GET", None) if store.is_collection(&request.path) => {
+            store.members(&request.path).into_iter().filter(is_of).collect()
+        }
+        ("POST", _) => store.members(&request.path).pop().unwrap_or_default(),
+        _ => return answer,
+    };
+    Answer::json(200, &json!({"data": data}))
+}
+
+fn place(files: &[(&str, &str)]) -> Place {
+    let authors = "resource: {id: /id, alias: /name}\n\
+        operations: {get: {transforms: [{jqExpression: .data}]}, list: {transforms: [{jqExpression: .data}]}}\n";
+    let books = r#"resource: {id: /id, alias: /title, remoteCollectionPath: /books}
+operations:
+  compare: {mode: declared}
+  get: {transforms: [{jqExpression: .data}]}
+  list: {query: {author: "{{/ids/author}}"}, transforms: [{jqExpression: .data}]}
+  create: {transforms: [{jqExpression: '. + {author: "{{/ids/author}}"}'}]}
+"#;
+    let metadata = [("authors/_/metadata.yaml", authors), ("authors/_/books/_/metadata.yaml", books)];
+    Place::new(ApiServer::start(&["/authors", "/books"], enveloped), &[&metadata[..], files].concat())
+}
+
+#[test]
+fn a_member_is_created_with_the_id_of_its_new_parent() {
+    let place = place(&[
+        ("authors/kim/resource.json", r#"{"name": "kim"}"#),
+        ("authors/kim/books/one/resource.json", r#"{"title": "one"}"#),
+    ]);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    let book = json!({"id": "n8", "title": "one", "author": "n7"});
+    assert_eq!(place.server.get("/books/n8"), Some(book));
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.writes(), ["POST /authors 200", "POST /books 200"]);
+}
+
+/// The name of an author is the id of another one.
+#[test]
+fn a_member_of_another_parent_is_not_changed_while_its_own_is_missing() {
+    let place = place(&[
+        ("authors/bob/resource.json", r#"{"name": "bob"}"#),
+        ("authors/bob/books/one/resource.json", r#"{"title": "one", "note": "ours"}"#),
+    ]);
+    let foreign = json!({"id": "x1", "title": "one", "author": "bob"});
+    place.server.put("/books/x1", foreign.clone());
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/books/x1"), Some(foreign));
+    assert_eq!(place.server.all()["/books/n8"]["author"], "n7");
+}

@@ -1,0 +1,241 @@
+//! Creates: members that already exist, answers that do not show all, lost answers, and conflicts.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::given;
+use super::write::{Attempt, Rest, decided, id_of, shown_whole};
+use crate::error::{Categorized as _, Category};
+use crate::metadata::{Entry, Listing, Stated};
+use crate::server::{Response, ServerError};
+use crate::sync::model::{Action, Call, Match, Observed, Reason, Resource, Step, SyncError, Wanted};
+use crate::sync::tasks::evaluated;
+
+impl Attempt<'_> {
+    /// Some servers create members together with a new resource, such as the lists of a board. If one of them is the
+    /// resource to create, updates it if it differs, and returns the step.
+    pub async fn adopt_default(&self) -> Result<Option<Step>, SyncError> {
+        let is_missing = self.action.step == Step::Create && self.action.reason == Reason::Missing;
+        if !is_missing || self.writer.knows_new_parents(&self.action.path).is_none() {
+            return Ok(None);
+        }
+        let desired = self.desired().await?;
+        let at = self.writer.at(&desired, self.call.at.clone()).await?;
+        // The server does not accept a second resource with the id of another one.
+        if at.is_created_by_put() || self.call.states_id && Wanted::of(&at).one_name {
+            return Ok(None);
+        }
+        let Some(found) = self.writer.new_lists.read_member(&at).await? else { return Ok(None) };
+        self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
+        let decided = self.writer.decided((Step::Create, Reason::Missing), desired, found).await?;
+        let Some(update) = decided.and_then(Action::into_call) else { return Ok(Some(Step::Skip)) };
+        self.exchange(&update.request).await?;
+        Ok(Some(Step::Update))
+    }
+
+    /// Stores the id of the created resource, and completes the resource.
+    pub async fn created(&self, response: &Response) -> Result<Step, SyncError> {
+        let mut id = given::shown(self.call, response);
+        if self.action.reason == Reason::Missing {
+            let desired = self.desired().await?;
+            if self.call.deferred.is_empty() {
+                id = self.complete(&desired, response, id).await?;
+            } else {
+                // The update that completes it may find no resource yet, and must not create a second one.
+                self.expect();
+            }
+            self.check_found(&desired, id.as_deref()).await?;
+        }
+        let is_known = id.is_some() || self.call.names.is_none();
+        self.writer.ids.note(&self.action.path, self.call, id);
+        self.writer.created.lock().unwrap_or_else(PoisonError::into_inner).insert(self.path(), is_known);
+        Ok(Step::Create)
+    }
+
+    /// Fails if later runs do not find the resource that was created with this id: each of them would create another one.
+    async fn check_found(&self, desired: &Resource, id: Option<&str>) -> Result<(), SyncError> {
+        let Some(id) = id.filter(|_| self.call.names.is_some()) else { return Ok(()) };
+        let alias = desired.rules.identity().alias().evaluate(&desired.payload).ok();
+        let entry = Entry {
+            states: Stated { id: true, alias: alias.is_some(), number: false },
+            alias: alias.unwrap_or_else(|| id.to_owned()),
+            remote_id: id.to_owned(),
+            payload: desired.payload.as_ref().clone(),
+        };
+        let listing = Listing::new(vec![entry]);
+        if !matches!(Wanted::of(desired).find(&listing), Match::Nothing) {
+            return Ok(());
+        }
+        // Some servers also accept names in the place of ids.
+        if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
+            return Ok(());
+        }
+        self.writer.session.knowledge.lose(desired, Some(id.to_owned()));
+        Err(SyncError::Unfindable(self.path(), Some(id.to_owned())))
+    }
+
+    /// Prevents further creates while the server may still execute this one. Returns that time.
+    fn expect(&self) -> Duration {
+        let wait = self.writer.session.client.attempt_timeout();
+        self.writer.session.knowledge.expect(&self.action.path, wait);
+        wait
+    }
+
+    /// Returns the error of a create that timed out. The server may still execute it, so only a later run may search
+    /// for the resource.
+    pub fn uncertain(&self, lost: ServerError) -> SyncError {
+        let why = format!("a run after {} s looks for it", self.expect().as_secs_f64());
+        SyncError::Unsure(self.path(), Box::new(lost), why)
+    }
+
+    /// Looks whether a created resource is complete: a server may ignore parts of a create. If its answer does not show
+    /// all of the payload, the resource is read, and updated once if it differs. Returns its id, if it is known.
+    async fn complete(
+        &self,
+        desired: &Resource,
+        response: &Response,
+        shown: Option<String>,
+    ) -> Result<Option<String>, SyncError> {
+        // No server shows a resource that is a secret as a whole.
+        if desired.rules.resolved().secret {
+            return Ok(shown);
+        }
+        if let Some(created) = shown_whole(desired, response).await {
+            return Ok(shown.or_else(|| given::shown_in(self.call, &created)));
+        }
+        let (read, id) = self.read_created(desired, shown).await;
+        let observed = match read {
+            Ok(observed) => observed,
+            Err(error) if error.category() == Category::Transport => {
+                // It exists, so the further pass must not create it even if the server does not show it yet.
+                self.expect();
+                let _ = self.rest.set(Rest::Unread);
+                return Ok(id);
+            }
+            // Later runs would not find it either.
+            Err(error @ SyncError::Undecided(..)) => return Err(error),
+            // The create itself succeeded, and some servers do not show all resources.
+            Err(_) => return Ok(id),
+        };
+        if observed.payload.is_none() {
+            self.expect();
+            // An accepted create may fail later.
+            if response.status != StatusCode::ACCEPTED {
+                self.writer.session.knowledge.lose(desired, id);
+            }
+            return Err(SyncError::NotShown(self.path(), response.status.as_u16()));
+        }
+        let found = observed.clone();
+        match self.correction(desired.clone(), observed).await? {
+            Some(update) => {
+                let _ = self.rest.set(Rest::Update(update));
+            }
+            None => self.writer.referred.remember(&self.action.path, &found),
+        }
+        Ok(id)
+    }
+
+    /// Reads the created resource, first at the id that the answer shows. The id may be that of something else, such as a
+    /// task or an event, and may address another resource. Also returns the id, if it is known.
+    async fn read_created(
+        &self,
+        desired: &Resource,
+        shown: Option<String>,
+    ) -> (Result<Observed, SyncError>, Option<String>) {
+        let path = self.call.at.clone().unwrap_or_else(|| self.path());
+        let at = desired.moved(path, Arc::clone(&desired.rules));
+        let addressed = shown.as_deref().map_or_else(|| at.clone(), |id| at.with_remote_id(id));
+        let remote = self.writer.referred.with_references_only();
+        let (searched, shown) = match remote.read_at(&addressed).await {
+            Ok(observed) if observed.other_alias(&Wanted::of(&at)).is_none() => {
+                let id = shown.or_else(|| given::shown_in(self.call, observed.payload.as_ref()?));
+                return (Ok(observed), id);
+            }
+            Ok(_) => (at, None),
+            Err(_) => (addressed, shown),
+        };
+        let read = remote.read(&searched).await;
+        let found = read.as_ref().ok().filter(|observed| observed.payload.is_some()).map(id_of);
+        (read, found.or(shown))
+    }
+
+    /// Returns the update of the `observed` resource if it differs from the create, which was executed.
+    async fn correction(
+        &self,
+        desired: Resource,
+        observed: Observed,
+    ) -> Result<Option<Box<Call>>, SyncError> {
+        let decided = decided((Step::Create, Reason::Missing), desired, observed, None).await?;
+        Ok(decided.and_then(Action::into_call))
+    }
+
+    /// Handles the answer 409 to a create. If the resource exists, it is updated once. If the cause is a resource with
+    /// other names, nothing is written.
+    pub async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
+        let desired = self.desired().await?;
+        let update = if Wanted::of(&desired).one_name && !desired.rules.updates_observed() {
+            // The resource can only be at its own address. An update may need an id that only the server knows.
+            let at = self.writer.at(&desired, self.call.at.clone()).await?;
+            let update =
+                evaluated(desired, move |desired| Ok(Call::update_at(desired, &at, None).ok())).await?;
+            Some(Box::new(update.ok_or(error)?))
+        } else {
+            let is_it = |observed: &Observed| {
+                observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
+            };
+            let observed = self.read(&desired).await.ok().filter(is_it).ok_or(error)?;
+            let decided = self.writer.decided((Step::Create, Reason::Missing), desired, observed).await?;
+            decided.and_then(Action::into_call)
+        };
+        if let Some(update) = update {
+            let response = self.exchange(&update.request).await?;
+            self.writer.ids.learn(&self.action.path, self.call, &response);
+        }
+        Ok(Step::Create)
+    }
+
+    /// Handles the loss of the answer to a create, which the server may have executed. Reads the resource, and sends
+    /// the create once more only if it is proven absent.
+    pub async fn look_for(&self, mut lost: ServerError) -> Result<Step, SyncError> {
+        let desired = self.desired().await?;
+        let mut sent_again = false;
+        loop {
+            let unsure =
+                |why: SyncError| SyncError::Unsure(self.path(), Box::new(lost.clone()), why.to_string());
+            let observed = self.read(&desired).await.map_err(unsure)?;
+            if observed.payload.is_some() {
+                return self.adopt(desired, observed, lost).await;
+            }
+            if sent_again {
+                return Err(lost.into());
+            }
+            tracing::info!(path = %self.action.path, error = %lost, "the answer to a create was lost, and the resource does not exist");
+            sent_again = true;
+            match self.exchange(&self.call.request).await {
+                Ok(response) => return self.created(&response).await,
+                Err(error) if error.may_still_be_done() => return Err(self.uncertain(error)),
+                // The server may have executed the first create late.
+                Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Adopts the resource that a create with a lost answer has left, and updates it if it is incomplete.
+    async fn adopt(&self, desired: Resource, found: Observed, lost: ServerError) -> Result<Step, SyncError> {
+        if self.call.names.is_some() {
+            self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
+        }
+        match self.correction(desired, found).await? {
+            None => Ok(Step::Create),
+            // The resource may belong to another client, and a requested create overwrites nothing.
+            Some(_) if self.action.reason == Reason::Requested => Err(lost.into()),
+            Some(update) => {
+                self.exchange(&update.request).await?;
+                Ok(Step::Update)
+            }
+        }
+    }
+}
