@@ -22,6 +22,10 @@ fn enveloped(request: &Request, store: &mut Store) -> Answer {
 }
 
 fn place(files: &[(&str, &str)]) -> Place {
+    with_server(ApiServer::start(&["/authors", "/books"], enveloped), files)
+}
+
+fn with_server(server: ApiServer, files: &[(&str, &str)]) -> Place {
     let authors = "resource: {id: /id, alias: /name}\n\
         operations: {get: {transforms: [{jqExpression: .data}]}, list: {transforms: [{jqExpression: .data}]}}\n";
     let books = r#"resource: {id: /id, alias: /title, remoteCollectionPath: /books}
@@ -32,7 +36,7 @@ operations:
   create: {transforms: [{jqExpression: '. + {author: "{{/ids/author}}"}'}]}
 "#;
     let metadata = [("authors/_/metadata.yaml", authors), ("authors/_/books/_/metadata.yaml", books)];
-    Place::new(ApiServer::start(&["/authors", "/books"], enveloped), &[&metadata[..], files].concat())
+    Place::new(server, &[&metadata[..], files].concat())
 }
 
 #[test]
@@ -63,4 +67,24 @@ fn a_member_of_another_parent_is_not_changed_while_its_own_is_missing() {
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(place.server.get("/books/x1"), Some(foreign));
     assert_eq!(place.server.all()["/books/n8"]["author"], "n7");
+}
+
+/// The answer to a create is empty, so a further pass looks up the id of the parent.
+#[test]
+fn the_id_of_a_new_parent_is_looked_up() {
+    let server = ApiServer::start(&["/authors", "/books"], |request, store| {
+        let answer = enveloped(request, store);
+        if request.is("POST", "/authors") { Answer::empty(204) } else { answer }
+    });
+    let place = with_server(
+        server,
+        &[
+            ("authors/kim/resource.json", r#"{"name": "kim"}"#),
+            ("authors/kim/books/one/resource.json", r#"{"title": "one"}"#),
+        ],
+    );
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.all()["/books/n8"]["author"], "n7");
+    assert_eq!(place.server.writes(), ["POST /authors 204", "POST /books 200"]);
 }

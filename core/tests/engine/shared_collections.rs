@@ -1,12 +1,12 @@
 //! Resources of several parents in one collection of the server. The names of the parents are parts of their addresses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::{Method, StatusCode, Uri};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, decode};
 use declarest_core::sync::{self, Candidate, Options, Outcome, Report, Selection, Session, Stop};
@@ -145,5 +145,50 @@ operations:
     let report = prune(&world, &former, "/users/bob/roles/reader", Some(&url)).await;
     assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
     assert_eq!(*grants.0.lock().unwrap(), BTreeSet::from([pair("ana")]));
+    server.abort();
+}
+
+/// The permissions of policies on a server that assigns ids and filters its list.
+async fn permissions(
+    State(stored): State<Arc<Mutex<BTreeMap<String, Value>>>>,
+    method: Method,
+    uri: Uri,
+) -> (StatusCode, String) {
+    let mut stored = stored.lock().unwrap();
+    if let Some(id) = uri.path().strip_prefix("/permissions/") {
+        let is_stored = stored.contains_key(id);
+        if method == Method::DELETE {
+            stored.remove(id);
+        }
+        return (if is_stored { StatusCode::OK } else { StatusCode::NOT_FOUND }, "{}".to_owned());
+    }
+    let policy = uri.query().and_then(|query| query.strip_prefix("policy=")).unwrap_or_default();
+    let shown: Vec<&Value> = stored.values().filter(|permission| permission["policy"] == policy).collect();
+    (StatusCode::OK, json!(shown).to_string())
+}
+
+/// Only the list shows whose permission it is, and the address of the deletion contains the id alone.
+#[tokio::test]
+async fn resources_with_other_ids_are_others() {
+    let metadata = (
+        "policies/_/permissions/_/metadata.yaml",
+        "resource: {id: /id, alias: /name, remoteCollectionPath: /permissions}\noperations: {get: {from: list}, list: {query: {policy: '{{/policy}}'}}}",
+    );
+    let (former, world) =
+        (World::new(Config::default(), &[metadata]), World::new(Config::default(), &[metadata]));
+    for policy in ["editing", "viewing"] {
+        former.declare(&format!("policies/{policy}/permissions/read/resource.json"), r#"{"name":"read"}"#);
+    }
+    world.declare("policies/editing/permissions/read/resource.json", r#"{"name":"read"}"#);
+    let permission = |id: &str, policy: &str| json!({"id": id, "name": "read", "policy": policy});
+    let stored = [("4", "editing"), ("5", "viewing")].map(|(id, of)| (id.to_owned(), permission(id, of)));
+    let stored = Arc::new(Mutex::new(BTreeMap::from(stored)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(permissions).with_state(Arc::clone(&stored));
+    let server = tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+    let report = prune(&world, &former, "/policies/viewing/permissions/read", Some(&url)).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
+    assert_eq!(stored.lock().unwrap().keys().collect::<Vec<_>>(), ["4"]);
     server.abort();
 }

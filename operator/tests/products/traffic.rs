@@ -44,10 +44,15 @@ impl Sent {
         self.method == "DELETE" && run.iter().any(creates)
     }
 
-    /// Whether a write changes what the read `other` shows: the same resource, its collection or a member.
+    /// Whether a write changes what the read `other` shows: the same resource, its collection or a member. A create also
+    /// changes what is below the new resource, because servers create members together with it.
     fn concerns(&self, other: &Self) -> bool {
         let (written, read) = (self.path(), other.path());
-        written == read || parent(written) == read || parent(read) == written
+        let is_below = read.strip_prefix(written).is_some_and(|rest| rest.starts_with('/'));
+        written == read
+            || parent(written) == read
+            || parent(read) == written
+            || self.method == "POST" && is_below
     }
 
     fn path(&self) -> &str {
@@ -108,7 +113,7 @@ async fn forward(
 }
 
 /// The requests of a run that were sent twice. A read may follow a write to the same resource, its collection or a
-/// member: each write explains one read, because a create is complete only if a read that began after it shows it. The
+/// member, or the create of a resource above it: each write explains one read, because a create is complete only if a read that began after it shows it. The
 /// list of a collection is read again before one of its members is deleted, and a request that a token does not allow is
 /// repeated with a new one. After a replacement, resources that the server may have deleted together with the replaced one
 /// are read again.

@@ -47,10 +47,12 @@ impl Attempt<'_> {
                 self.expect();
             }
             self.check_found(&desired, id.as_deref()).await?;
+            let wanted = Wanted::of(&desired);
+            let is_known = id.is_some() || self.call.states_id || wanted.one_name && !wanted.by_members;
+            let mut created = self.writer.created.lock().unwrap_or_else(PoisonError::into_inner);
+            created.insert(self.path(), is_known);
         }
-        let is_known = id.is_some() || self.call.names.is_none();
         self.writer.ids.note(&self.action.path, self.call, id);
-        self.writer.created.lock().unwrap_or_else(PoisonError::into_inner).insert(self.path(), is_known);
         Ok(Step::Create)
     }
 

@@ -99,6 +99,7 @@ impl Execution {
             }
             let (options, stop) = (&self.options, &self.sender.stop);
             let references = self.sender.writer.references();
+            self.sender.writer.look_up_parents();
             let surveyor = Surveyor::again(&session, &selection, options, stop, references);
             let plan = surveyor.survey(selection).await;
             self.apply(Plan { targeted: 0, ..plan }).await;

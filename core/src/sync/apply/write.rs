@@ -49,6 +49,15 @@ impl Writer {
         Self { session, given, ids, referred, created, new_lists, recurrences, unconfirmed }
     }
 
+    /// Treats the ids of all created resources as known, because a further pass looks them up.
+    pub fn look_up_parents(&self) {
+        self.created
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values_mut()
+            .for_each(|known| *known = true);
+    }
+
     /// Whether the ids of all parents of the resource at `path` that the run has created are known; `None` if it has
     /// created none of them.
     pub fn knows_new_parents(&self, path: &LogicalPath) -> Option<bool> {

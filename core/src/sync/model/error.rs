@@ -371,7 +371,11 @@ pub enum Doubt {
     #[error("its collection cannot be listed (HTTP 404); {STATE_ID}")]
     NoList,
     /// The server refuses to list.
-    #[error("its collection cannot be listed (HTTP {}); {STATE_ID}", .0.as_u16())]
+    #[error(
+        "its collection cannot be listed (HTTP {}); {}{STATE_ID}",
+        .0.as_u16(),
+        if *.0 == StatusCode::FORBIDDEN { "extend the rights of the credentials, or " } else { "" }
+    )]
     Unlistable(StatusCode),
     /// The answer is not a list.
     #[error(

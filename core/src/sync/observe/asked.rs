@@ -29,8 +29,6 @@ struct Known {
     reads: HashMap<ReadKey, Read>,
     /// The number of kept answers, and of the bytes of their bodies.
     kept: (usize, usize),
-    /// Changes with each write.
-    generation: u64,
 }
 
 #[derive(Clone)]
@@ -43,11 +41,8 @@ impl Asked {
     /// Returns the answer to a read. Sends it, unless an equal one is under way, or its answer was kept.
     pub async fn answer(&self, request: &Request, keep: bool, client: &Client) -> Answer {
         let key = ReadKey::of(request);
-        let (read, generation) = {
-            let mut known = self.known();
-            let read = known.reads.entry(key.clone()).or_insert_with(|| Read::Sent(Arc::default())).clone();
-            (read, known.generation)
-        };
+        let read =
+            self.known().reads.entry(key.clone()).or_insert_with(|| Read::Sent(Arc::default())).clone();
         let mut is_own = false;
         let answer = match read {
             Read::Kept(answer) => *answer,
@@ -57,7 +52,7 @@ impl Asked {
                     client.send(request).await
                 };
                 let answer = cell.get_or_init(|| send).await;
-                self.known().done((key, &cell), answer, keep, generation);
+                self.known().done(key, &cell, answer, keep);
                 // Most reads are the only ones of their kind, so their answers need no copy.
                 let taken =
                     Arc::try_unwrap(cell).map_or_else(|cell| cell.get().cloned(), OnceCell::into_inner);
@@ -79,8 +74,7 @@ impl Asked {
 
     /// Forgets all answers, because a write can change each of them.
     pub fn forget(&self) {
-        let mut known = self.known();
-        *known = Known { generation: known.generation + 1, ..Known::default() };
+        *self.known() = Known::default();
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -90,14 +84,10 @@ impl Asked {
 
 impl Known {
     /// Keeps the answer of a read, or drops it. A read that began before a write leaves nothing.
-    fn done(
-        &mut self,
-        (key, cell): (ReadKey, &Arc<OnceCell<Answer>>),
-        answer: &Answer,
-        keep: bool,
-        generation: u64,
-    ) {
-        if self.generation != generation || matches!(self.reads.get(&key), Some(Read::Kept(_))) {
+    fn done(&mut self, key: ReadKey, cell: &Arc<OnceCell<Answer>>, answer: &Answer, keep: bool) {
+        let is_current =
+            matches!(self.reads.get(&key), Some(Read::Sent(current)) if Arc::ptr_eq(current, cell));
+        if !is_current {
             return;
         }
         let bytes = answer.as_ref().map_or(0, |response| response.body.len());
@@ -110,7 +100,7 @@ impl Known {
             };
             let answer = answer.as_ref().map(copied).map_err(Clone::clone);
             self.reads.insert(key, Read::Kept(Box::new(answer)));
-        } else if matches!(self.reads.get(&key), Some(Read::Sent(other)) if Arc::ptr_eq(other, cell)) {
+        } else {
             self.reads.remove(&key);
         }
     }

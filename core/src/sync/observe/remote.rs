@@ -208,7 +208,7 @@ impl Remote {
     /// Returns `wanted` if the list of its collection shows it. Fails if several entries have its names.
     pub(crate) async fn read_member(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
         let Some(collection) = wanted.path.parent() else { return Ok(None) };
-        let list = self.listed(&collection).await;
+        let list = self.listed(&collection).await.of(wanted);
         let question = Question { wanted: Wanted::of(wanted), ..Question::default() };
         match judge(&question, Address::NotAsked, &list) {
             Verdict::Present(entry) => self.read_listed(wanted, entry).await.map(Some),

@@ -292,12 +292,13 @@ impl Candidates {
                 if claim.path == candidate.path || !(is_same(claim) || is_alike(claim)) {
                     continue;
                 }
-                if !is_same(claim) && !self.shows(&claim.path, observed).await? {
+                if !is_same(claim) && self.shows(&claim.path, observed).await? != Some(true) {
                     continue;
                 }
                 let is_other = claim.collection == collection
                     && beside.has(&claim.path).await?
-                    && self.is_elsewhere(path, candidate, &at).await?;
+                    && (self.is_elsewhere(path, candidate, &at).await?
+                        || claim.id.is_none() && self.shows(&claim.path, observed).await? == Some(false));
                 if !is_other {
                     return Ok(Some(claim.path.clone()));
                 }
@@ -345,16 +346,19 @@ impl Candidates {
     }
 
     /// Whether the server shows the `observed` resource at the declared `path`, too: the same id or the same content.
-    async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<bool, SyncError> {
+    /// `None` if it shows nothing there, or no id of one of them.
+    async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<Option<bool>, SyncError> {
         let (session, at) = (self.remote.session.clone(), path.clone());
         let Some(declared) = blocking(path.clone(), move || desired_at(&session, &at)).await? else {
-            return Ok(false);
+            return Ok(None);
         };
         let read = self.remote.read(&declared).await.map_err(|error| not_comparable(&error.to_string()))?;
+        let Some((own, other)) = read.payload.as_ref().zip(observed.payload.as_ref()) else {
+            return Ok(None);
+        };
         let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
-        let is_same =
-            |(own, other): (&Value, &Value)| own == other || id(own).is_some() && id(own) == id(other);
-        Ok(read.payload.as_ref().zip(observed.payload.as_ref()).is_some_and(is_same))
+        let has_same_id = id(own).zip(id(other)).map(|(own, other)| own == other);
+        Ok(if own == other { Some(true) } else { has_same_id })
     }
 
     /// All resources that the target revision declares, by their collections. `path` is named in errors.
