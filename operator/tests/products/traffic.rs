@@ -113,10 +113,10 @@ async fn forward(
 }
 
 /// The requests of a run that were sent twice. A read may follow a write to the same resource, its collection or a
-/// member, or the create of a resource above it: each write explains one read, because a create is complete only if a read that began after it shows it. The
-/// list of a collection is read again before one of its members is deleted, and a request that a token does not allow is
-/// repeated with a new one. After a replacement, resources that the server may have deleted together with the replaced one
-/// are read again.
+/// member, or the create of a resource above it: each write explains one read, because a create is complete only if a
+/// read that began after it shows it. The list of a collection is read again before one of its members is deleted, and
+/// a request that a token does not allow is repeated with a new one. After a replacement, resources that the server may
+/// have deleted together with the replaced one are read again.
 pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
     let twice = |(index, sent): &(usize, &Sent)| {
         let (earlier, later) = run.split_at(*index);
