@@ -38,7 +38,7 @@ pub struct Question<'r> {
 pub enum Address<'a> {
     /// The address was not read.
     NotAsked,
-    /// A resource. Holds its alias, if it shows one. See [`Observed::alias`](super::Observed::alias).
+    /// A resource. Holds its alias, if it shows one. See `Observed::alias`.
     Found(Option<&'a str>),
     /// The same, at an address that is not below that of its collection. The resource may belong to another one.
     Elsewhere(Option<&'a str>),
