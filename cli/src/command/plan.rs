@@ -52,7 +52,7 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
         } else {
             Targets::declared(&workspace, &target.path, recursive)?
         };
-        let targeted = targets.selection.targeted();
+        let targeted = targets.selection.size();
         let options = Options { sealable: arguments.out.is_some(), ..pruning() };
         let session = workspace.session()?;
         let reported = Reported::new(&arguments.report, "plan", &targets.selection);

@@ -35,6 +35,7 @@ mod day;
 mod default_members;
 #[path = "../../../core/tests/support/document_keys.rs"]
 mod document_keys;
+mod empty_payloads;
 mod environment;
 mod errors;
 mod formats;

@@ -44,3 +44,35 @@ fn without_a_document_no_request_is_sent() {
     world.home.write("openapi.json", "[]");
     assert_eq!(world.run(&["resource", "get", "/shops/rio"]).code, 2);
 }
+
+/// These paths differ only in the names of their variables.
+#[test]
+fn paths_of_the_same_shape_are_one_path() {
+    let world = shops();
+    let document = r#"{"openapi": "3.0.3", "paths": {
+        "/shops": {"get": {}, "post": {}},
+        "/shops/{id}": {"get": {}},
+        "/shops/{shop}": {"patch": {}, "delete": {}}
+    }}"#;
+    world.home.write("openapi.json", document);
+    let run = world.run(&["resource", "apply", "/shops/rio"]);
+    assert_eq!((run.code, world.writes()), (0, vec!["PATCH /shops/rio".to_owned()]), "{run}");
+    let run = world.run(&["resource", "delete", "-y", "/shops/rio"]);
+    assert_eq!((run.code, world.observed("/shops/rio")), (0, None), "{run}");
+}
+
+/// The schema of the answer has none of the attributes of a shop.
+#[test]
+fn a_guess_from_the_name_of_the_collection_is_not_stored() {
+    let world = shops();
+    let envelope = r#"{"responses": {"200": {"content": {"application/json": {"schema": {
+        "properties": {"data": {"type": "object"}, "meta": {"type": "object"}}
+    }}}}}}"#;
+    let document = format!(
+        r#"{{"openapi": "3.0.3", "paths": {{"/roles": {{"get": {envelope}}}, "/roles/{{x}}": {{"get": {envelope}}}}}}}"#
+    );
+    world.home.write("openapi.json", &document);
+    let run = world.run(&["resource", "metadata", "infer", "/roles/", "--apply", "-o", "yaml"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "{}\n"), "{run}");
+    assert!(world.declared("roles/_/metadata.yaml").is_none());
+}

@@ -78,6 +78,19 @@ fn the_last_resource_can_be_pruned() {
     assert!(run.stdout.ends_with("Plan: 0 to create, 0 to update, 3 to delete, 0 unchanged.\n"), "{run}");
 }
 
+/// Candidates for deletion are among the resources that a failure counts.
+#[rstest]
+#[case::plan(&["plan", "/", "--prune"])]
+#[case::apply(&["resource", "apply", "/", "-r", "--prune", "--yes"])]
+fn failures_are_a_part_of_all_resources(#[case] args: &[&str]) {
+    let world = shops();
+    let url = world.server.url();
+    let catalogue = world.home.catalogue().replace(&url, "http://127.0.0.1:1");
+    world.home.write(".declarest/configs/contexts.yaml", &catalogue);
+    let run = world.run(args);
+    assert!(run.stderr.contains("3 of 3 resources failed"), "{run}");
+}
+
 #[rstest]
 #[case::without_consent(&["resource", "apply", "/", "-r", "--prune"], "confirm it with --yes")]
 #[case::not_recursive(&["resource", "apply", "/", "--prune", "--yes"], "--prune needs --recursive")]

@@ -6,7 +6,7 @@ use super::document::{OperationMode, OperationName, ResolvedValidation};
 use super::overlay::{Relation, json_patch, merge_patch};
 use super::{Evaluation, MetadataError, Rendered};
 use crate::language::template::{Kind, Template};
-use crate::payload::{Class, Descriptor, Value, encode};
+use crate::payload::{Class, Descriptor, Object, Value, encode};
 
 /// An encoded request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl Evaluation<'_> {
     ///
     /// A body that metadata states is sent, with the templates in its texts rendered. Otherwise create and update send
     /// `payload`; by its mode, an update sends the merge of both, or a patch. A structured payload is transformed, and it
-    /// is an error if a required attribute is missing. Text and bytes are sent unchanged. A delete sends the payload of
-    /// its resource if it has transforms of its own.
+    /// is an error if a required attribute is missing. Null sends no body. Text and bytes are sent unchanged. A delete
+    /// sends the payload of its resource if it has transforms of its own.
     pub fn body(
         &self,
         operation: OperationName,
@@ -40,7 +40,17 @@ impl Evaluation<'_> {
                 let field = || format!("operations.{operation}.body");
                 self.encode(rendered, &self.filled(stated.clone(), &field)?, false)?
             }
-            None if !writes || payload.is_null() => return Ok(None),
+            None if !writes
+                || payload.is_null() && (transforms_delete || self.class() != Class::Structured) =>
+            {
+                return Ok(None);
+            }
+            // An empty file sends no body. It lacks the same attributes as an empty object.
+            None if payload.is_null() => {
+                self.require(operation, payload)?;
+                self.validate(operation, rendered, &Value::Object(Object::new()))?;
+                return Ok(None);
+            }
             None if self.class() != Class::Structured => {
                 self.validate(operation, rendered, &Value::Bytes(Vec::new()))?;
                 self.encode(rendered, payload, false)?

@@ -213,7 +213,7 @@ impl Run<'_> {
         let shows = self.invocation.settings.verbosity > 0;
         let resources =
             if shows || self.arguments.refresh { targets.resources(&session) } else { Vec::new() };
-        let (targeted, single) = (targets.selection.targeted(), targets.single);
+        let (targeted, single) = (targets.selection.size(), targets.single);
         let fails_fast = self.arguments.fail_fast;
         let reported = Reported::new(&self.arguments.report, "apply", &targets.selection);
         let run = outcome::Run::new(self.invocation, targeted).failing_fast(fails_fast);

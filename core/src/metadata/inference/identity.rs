@@ -28,7 +28,7 @@ pub struct IdentityFields {
 /// What shows the attributes of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The schema of a resource in the document.
+    /// The schema of a resource in the document, which has the attribute.
     Schema,
     /// The variable in the path of a resource in the document.
     Variable,
@@ -92,7 +92,7 @@ fn choose(
     let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id" && !is_stated;
     let id = if (!is_variable && attributes.contains("id")) || names_an_id { "id" } else { &alias };
     let basis = match by_variable {
-        _ if !attributes.is_empty() => Basis::Schema,
+        _ if attributes.contains(&alias) => Basis::Schema,
         Some(_) => Basis::Variable,
         None => Basis::Name,
     };

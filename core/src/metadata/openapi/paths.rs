@@ -78,6 +78,11 @@ impl PathItem {
             })
     }
 
+    /// Returns the path without the names of its variables.
+    fn shape(&self) -> String {
+        self.segments.iter().flat_map(|segment| ["/", segment.literal().unwrap_or("{}")]).collect()
+    }
+
     fn variables(&self) -> usize {
         self.segments.iter().filter(|segment| segment.variable().is_some()).count()
     }
@@ -103,6 +108,7 @@ impl Paths {
                 operations: Arc::clone(operations),
             });
         }
+        join_alike(&mut items);
         items.sort_by(|a, b| (a.variables(), &a.template).cmp(&(b.variables(), &b.template)));
         let (mut exact, mut by_length) = (HashMap::new(), HashMap::<usize, Vec<usize>>::new());
         for (index, item) in items.iter().enumerate() {
@@ -131,6 +137,28 @@ impl Paths {
     pub fn find(&self, path: &str) -> Option<&PathItem> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
         self.exact(path).or_else(|| self.with_length(names.len()).find(|item| item.matches(&names)))
+    }
+}
+
+/// Adds to each path the operations of those that differ from it only in the names of variables: for a request, they are
+/// one path.
+fn join_alike(items: &mut [PathItem]) {
+    let mut shapes: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, item) in items.iter().enumerate().filter(|(_, item)| item.variables() > 0) {
+        shapes.entry(item.shape()).or_default().push(index);
+    }
+    for alike in shapes.into_values().filter(|alike| alike.len() > 1) {
+        let all: Vec<ApiOperation> =
+            alike.iter().flat_map(|index| items[*index].operations.to_vec()).collect();
+        for index in alike {
+            let mut joined = items[index].operations.to_vec();
+            for operation in &all {
+                if joined.iter().all(|known| known.method() != operation.method()) {
+                    joined.push(operation.clone());
+                }
+            }
+            items[index].operations = joined.into();
+        }
     }
 }
 

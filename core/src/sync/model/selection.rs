@@ -77,9 +77,14 @@ impl Selection {
         self.resources.len() + self.given.len() + self.broken.len()
     }
 
+    /// Returns the number of resources that a run reports on, with the candidates for deletion.
+    pub fn size(&self) -> usize {
+        self.targeted() + self.prune.len()
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.targeted() == 0 && self.prune.is_empty()
+        self.size() == 0
     }
 
     fn add(&mut self, listing: Listing) {
