@@ -166,7 +166,12 @@ pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
     }
     for failure in plan.failures.iter().take(LINES) {
         let message: String = failure.message.replace(['\n', '\r'], " ").chars().take(500).collect();
-        let _ = write!(text, "\n- **failed** `{}`: {}", failure.path, message.replace(['<', '`'], " "));
+        let _ = write!(
+            text,
+            "\n- **failed** `{}`: {}",
+            failure.path,
+            message.replace('<', "&lt;").replace('`', " ")
+        );
     }
     if plan.failures.len() > LINES {
         let _ = write!(text, "\n- {} more resources failed", plan.failures.len() - LINES);

@@ -20,7 +20,7 @@ impl Place {
         Self::with_openapi(server, "", files)
     }
 
-    fn with_openapi(server: ApiServer, openapi: &str, files: &[(&str, &str)]) -> Self {
+    pub fn with_openapi(server: ApiServer, openapi: &str, files: &[(&str, &str)]) -> Self {
         let named = if openapi.is_empty() { "" } else { "openapi: '<home>/openapi.yaml', " };
         let home = Home::with_catalogue(&format!(
             "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{filesystem: {{baseDir: <home>/repo}}}}\n  \

@@ -21,6 +21,7 @@ use crate::language::template::{
     derive_fields, path_patterns,
 };
 use crate::path::{LogicalPath, PathNames};
+use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, PayloadType, Value};
 
 /// The compiled rules for all paths that the same metadata documents govern. An
@@ -218,6 +219,29 @@ impl Rules {
     /// The identity rules.
     pub fn identity(&self) -> &IdentityRules {
         &self.identity
+    }
+
+    /// Whether metadata takes the id of a resource from one of its secrets.
+    pub fn has_secret_id(&self) -> bool {
+        self.resolved.secret || self.is_secret(self.identity.id())
+    }
+
+    /// Whether metadata takes the alias of a resource from one of its secrets.
+    pub fn has_secret_alias(&self) -> bool {
+        self.is_secret(self.identity.alias())
+    }
+
+    fn is_secret(&self, name: &IdentityTemplate) -> bool {
+        let secrets = &self.resolved.secret_attributes;
+        let is_within = |at: &Pointer| secrets.iter().any(|secret| at.tokens().starts_with(secret.tokens()));
+        !secrets.is_empty() && name.pointers().any(is_within)
+    }
+
+    /// Returns the alias that metadata states for all resources alike, if it has no placeholder.
+    pub fn constant_alias(&self) -> Option<String> {
+        let alias = self.identity.alias();
+        let is_constant = self.identity.explicit_alias() && alias.pointers().next().is_none();
+        is_constant.then(|| alias.source().to_owned())
     }
 
     /// How the segments of a path name resources.

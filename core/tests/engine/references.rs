@@ -93,3 +93,18 @@ async fn candidates_of_several_revisions_read_nothing_twice(#[case] exists: bool
     let twice: Vec<_> = counts.iter().filter(|(_, _, count)| *count > 1).collect();
     assert!(twice.is_empty(), "{twice:?} in {:?}", world.server.log());
 }
+
+/// The first run of a policy makes most creates when it sends them.
+#[tokio::test]
+async fn resources_may_refer_to_each_other_if_one_attribute_is_deferred() {
+    let collections = ["/teams", "/users"].map(str::to_owned).to_vec();
+    let mut scene = Scene::new(Config { server_ids: collections.clone(), collections, ..Config::default() });
+    scene.write("_/metadata.yaml", "resource: {id: /id, alias: /name, deferredAttributes: [/owner]}");
+    let reference = |path: &str| format!(r#"{{{{ref "{path}" "/id"}}}}"#);
+    scene.declare("/teams/core", &json!({"name": "core", "owner": reference("/users/ana")}));
+    scene.declare("/users/ana", &json!({"name": "ana", "team": reference("/teams/core")}));
+    let report = scene.first().await;
+    assert_eq!((report.stats.created, report.outcome), (2, Outcome::Succeeded), "{report:?}");
+    let report = scene.run(Reading::Each).await;
+    assert_eq!((report.stats.unchanged, report.outcome), (2, Outcome::Succeeded), "{report:?}");
+}

@@ -7,6 +7,7 @@ use declarest_core::sync::{self, Mode, Options, Report, Selection, Session, Stop
 use rstest::rstest;
 use tokio::net::TcpListener;
 
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::client::client;
 use crate::rest_server::Config;
 use crate::world::{World, failure, json};
@@ -165,4 +166,35 @@ async fn the_failure_of_one_resource_does_not_show_the_secret_of_another() {
         assert!(failure.message.contains("<redacted>"), "{failure:?}");
         assert!(!failure.message.contains("c4n"), "{failure:?}");
     }
+}
+
+/// A server that accepts no writes of its only token, whose id is the token itself.
+fn tokens() -> (ApiServer, World) {
+    let server = ApiServer::start(&["/tokens"], |request, store| match request.method.as_str() {
+        "GET" => request.rest(store, Ids::Given),
+        _ => Answer::json(500, &serde_json::json!({"error": format!("cannot write {}", request.path)})),
+    });
+    server.put(&format!("/tokens/{CANARY_ID}"), serde_json::json!({"id": CANARY_ID, "name": "admin"}));
+    let metadata = "resource: {id: /id, alias: /name, secretAttributes: [/id]}";
+    (server, World::new(Config::default(), &[("tokens/_/metadata.yaml", metadata)]))
+}
+
+const CANARY_ID: &str = "c4nary*7f3a91";
+const TOKEN: &str = r#"{"name":"admin","note":"new"}"#;
+
+#[rstest]
+#[case::update(true)]
+#[case::delete(false)]
+#[tokio::test]
+async fn failures_do_not_show_an_id_that_is_a_secret(#[case] declared: bool) {
+    let (server, world) = tokens();
+    let candidates: &[_] = if declared { &[] } else { &[("/tokens/admin", TOKEN)] };
+    if declared {
+        world.declare("tokens/admin/resource.json", TOKEN);
+    }
+    let options = Options { allow_empty: true, ..Options::default() };
+    let report = world.sync_with(server.url(), candidates, &options).await;
+    let (_, message) = failure(&report);
+    assert!(message.contains("<redacted>"), "{message}");
+    assert!(!format!("{report:?}").contains("c4nary"), "{report:?}");
 }

@@ -118,8 +118,11 @@ impl Item {
         self.payload = compact(std::mem::take(&mut self.payload), &defaults);
     }
 
-    /// Replaces declared secrets with the placeholder.
+    /// Replaces declared secrets with the placeholder, also in the id that lists show.
     pub fn mask(&mut self) {
+        if self.rules.has_secret_id() && !self.remote_id.is_empty() {
+            PLACEHOLDER.clone_into(&mut self.remote_id);
+        }
         if self.secret {
             self.payload = Value::from(PLACEHOLDER);
             self.descriptor = Some(Descriptor::of(PayloadType::Text));

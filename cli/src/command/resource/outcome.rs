@@ -44,9 +44,17 @@ impl<'i> Run<'i> {
     pub async fn plan(&self, session: &Session, selection: Selection, options: &Options) -> Plan {
         let progress: Arc<dyn sync::Progress> = self.progress.clone();
         let options = Options { progress: Some(progress), ..options.clone() };
-        let plan = sync::plan(session, selection, &options, &self.stop).await;
+        let mut plan = sync::plan(session, selection, &options, &self.stop).await;
         self.progress.end();
+        self.redact(&mut plan.failures);
         plan
+    }
+
+    /// Removes the secrets of the command from messages that standard output and reports show.
+    fn redact(&self, failures: &mut [Failed]) {
+        for failure in failures {
+            failure.message = self.invocation.messages.redacted(&failure.message);
+        }
     }
 
     /// Executes a plan of this run, and prints the results.

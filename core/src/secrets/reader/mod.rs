@@ -29,6 +29,8 @@ pub struct SecretReader(Arc<Inner>);
 struct Inner {
     store: Option<SecretStore>,
     lookups: Mutex<HashMap<SecretKey, Arc<OnceCell<Lookup>>>>,
+    /// Secrets that the server showed.
+    shown: Mutex<Vec<Secret>>,
     permits: Semaphore,
 }
 
@@ -126,6 +128,7 @@ impl SecretReader {
         Self(Arc::new(Inner {
             store,
             lookups: Mutex::default(),
+            shown: Mutex::default(),
             permits: Semaphore::new(CONCURRENT_LOOKUPS),
         }))
     }
@@ -229,14 +232,20 @@ impl SecretReader {
         Some(cell.get_or_init(ask).await.clone())
     }
 
-    /// Returns all values that were read so far.
-    pub fn values(&self) -> Vec<Secret> {
-        let lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = lookups.values().filter_map(|cell| cell.get()?.as_ref().ok());
-        read.cloned().collect()
+    /// Adds a secret that the server showed, such as a token that is also the id of its resource.
+    pub fn add_shown(&self, secret: Secret) {
+        self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).push(secret);
     }
 
-    /// Returns a redactor for all values that were read so far.
+    /// Returns all values that were read so far, and those that the server showed.
+    pub fn values(&self) -> Vec<Secret> {
+        let mut values = self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        values.extend(lookups.values().filter_map(|cell| cell.get()?.as_ref().ok()).cloned());
+        values
+    }
+
+    /// Returns a redactor for these values.
     pub fn redactor(&self) -> Redactor {
         Redactor::new(&self.values())
     }

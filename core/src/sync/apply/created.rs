@@ -74,8 +74,9 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        self.writer.session.knowledge.lose(desired, Some(id.to_owned()));
-        Err(SyncError::Unfindable(self.path(), Some(id.to_owned())))
+        let shown = Some(id.to_owned()).filter(|_| !desired.rules.has_secret_id());
+        self.writer.session.knowledge.lose(desired, shown.clone());
+        Err(SyncError::Unfindable(self.path(), shown))
     }
 
     /// Prevents further creates while the server may still execute this one. Returns that time.

@@ -14,9 +14,9 @@ use crate::repository::RepositoryError;
 use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
     Action, Call, Done, Doubt, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource,
-    Sending, Session, Step, SyncError, Wanted, WrittenValues,
+    Sending, Session, Step, SyncError, Wanted, WrittenValues, without,
 };
-use crate::sync::observe::{References, Remote, reserved_at};
+use crate::sync::observe::{Lacking, References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
 use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::evaluated;
@@ -97,7 +97,7 @@ impl Writer {
             return Ok(None);
         }
         let requested = action.reason == Reason::Requested;
-        let desired = self.desired(&action.path).await?;
+        let (desired, _) = self.desired_first(action).await?;
         if !knows_parents && desired.rules.names_ids() {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
         }
@@ -190,17 +190,30 @@ impl Writer {
     /// Returns the desired resource at `path`. A plan does not keep it, because it needs more memory than the request
     /// and is rarely needed.
     pub async fn desired(&self, path: &LogicalPath) -> Result<Resource, SyncError> {
+        match self.filled(path).await? {
+            (_, Some(lacking)) => Err(lacking.error),
+            (desired, None) => Ok(desired),
+        }
+    }
+
+    /// Like [`Self::desired`] for a create that leaves out deferred attributes. Also returns whether references in them
+    /// have no values yet.
+    pub async fn desired_first(&self, action: &Action) -> Result<(Resource, bool), SyncError> {
+        let is_first = action.step == Step::Create && action.reason == Reason::Missing;
+        match self.filled(&action.path).await? {
+            (_, Some(lacking)) if !(is_first && lacking.deferred) => Err(lacking.error),
+            (desired, lacking) => Ok((desired, lacking.is_some())),
+        }
+    }
+
+    async fn filled(&self, path: &LogicalPath) -> Result<(Resource, Option<Lacking>), SyncError> {
         let desired = if let Some(given) = self.given.get(path) {
             given.clone()
         } else {
             let missing = || RepositoryError::ResourceMissing(path.clone());
             reserved_at(&self.session, path).await?.ok_or_else(missing)?
         };
-        let resolved = self.session.resolved(desired).await?;
-        match self.referred.filled(resolved).await? {
-            (_, Some(lacking)) => Err(lacking),
-            (desired, None) => Ok(desired),
-        }
+        self.referred.filled(self.session.resolved(desired).await?).await
     }
 }
 
@@ -273,8 +286,15 @@ impl Attempt<'_> {
         Ok(observed)
     }
 
+    /// Returns the desired resource, without the attributes that the create leaves out if a reference in them has no
+    /// value yet.
     pub async fn desired(&self) -> Result<Resource, SyncError> {
-        self.writer.desired(&self.action.path).await
+        let (mut desired, lacks_deferred) = self.writer.desired_first(self.action).await?;
+        if lacks_deferred {
+            let payload = desired.payload.as_ref().clone();
+            desired.payload = Arc::new(without(payload, &self.call.deferred));
+        }
+        Ok(desired)
     }
 
     pub fn path(&self) -> LogicalPath {

@@ -49,14 +49,21 @@ pub struct Action {
 pub struct Dependencies(pub Vec<LogicalPath>);
 
 impl Resource {
-    /// Returns the paths of the resources and collections that are written before the resource.
-    pub fn depends_on(&self) -> Result<Vec<LogicalPath>, SyncError> {
-        Ok(self.dependencies()?.map(|dependencies| dependencies.0).unwrap_or_default())
-    }
-
     /// Returns the paths that the resource depends on: those that metadata states, and those that its payload and
     /// the templates of metadata refer to.
+    pub fn depends_on(&self) -> Result<Vec<LogicalPath>, SyncError> {
+        self.depends_on_by(|_| true)
+    }
+
+    /// Returns those of them that are written before the resource. Deferred attributes are set after all other writes,
+    /// so their references may form cycles.
     pub(crate) fn dependencies(&self) -> Result<Option<Box<Dependencies>>, SyncError> {
+        let paths = self.depends_on_by(|at| !self.defers(at))?;
+        Ok((!paths.is_empty()).then(|| Box::new(Dependencies(paths))))
+    }
+
+    /// Returns the paths that the resource depends on, with the references of its payload at the places that `counts`.
+    fn depends_on_by(&self, counts: impl Fn(&Pointer) -> bool) -> Result<Vec<LogicalPath>, SyncError> {
         let mut paths = if self.rules.resolved().depends_on.is_empty() {
             Vec::new()
         } else {
@@ -64,13 +71,13 @@ impl Resource {
         };
         // A malformed reference fails the resource when it is filled in.
         let referred = references(&self.payload).unwrap_or_default();
-        let referred = referred.into_iter().map(|(_, reference)| reference);
+        let referred = referred.into_iter().filter(|(at, _)| counts(at)).map(|(_, reference)| reference);
         for Reference { path, .. } in referred.chain(self.template_references()) {
             if !paths.contains(&path) {
                 paths.push(path);
             }
         }
-        Ok((!paths.is_empty()).then(|| Box::new(Dependencies(paths))))
+        Ok(paths)
     }
 }
 

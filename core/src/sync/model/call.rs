@@ -41,6 +41,11 @@ pub(crate) struct Call {
     pub declared: Option<Box<Resource>>,
 }
 
+/// Returns `payload` without these attributes.
+pub(crate) fn without(payload: Value, attributes: &[Pointer]) -> Value {
+    attributes.iter().fold(payload, |payload, attribute| attribute.remove(payload))
+}
+
 impl Call {
     /// Returns the request that creates `desired` at `at`.
     pub fn create(desired: &Resource, at: &Resource) -> Result<Self, SyncError> {
@@ -55,8 +60,7 @@ impl Call {
         if deferred.is_empty() {
             return Self::create(desired, at);
         }
-        let payload = desired.payload.as_ref().clone();
-        let payload = deferred.iter().fold(payload, |payload, pointer| pointer.remove(payload));
+        let payload = without(desired.payload.as_ref().clone(), &deferred);
         Ok(Self { deferred, ..Self::create_with(desired, at, &payload)? })
     }
 
@@ -82,7 +86,7 @@ impl Call {
     pub fn update_at(desired: &Resource, at: &Resource, observed: Option<&Value>) -> Result<Self, SyncError> {
         let request =
             request(&at.evaluation()?.observing(observed), OperationName::Update, &desired.payload)?;
-        Ok(Self::new(desired.guarding(request), desired, at))
+        Ok(Self::new(at.hiding_names(desired.guarding(request)), desired, at))
     }
 
     /// Returns the request that deletes the `observed` resource; `None` if the server does not have it.

@@ -65,7 +65,7 @@ pub enum SyncError {
     /// After an update, the list has several entries with these ids and the names of the resource.
     #[error(
         "{0}: after the update, several entries of the list of its collection have its names (ids: {ids}); if the update has created one, add the id to its body in operations.update.transforms, or state its address in operations.update.path, and delete the duplicate",
-        ids = .1.join(", ")
+        ids = abridged(.1)
     )]
     Doubled(LogicalPath, Vec<String>),
     /// A page after the first one failed. Then the whole list fails, because the missing pages may show further
@@ -343,6 +343,13 @@ pub enum Unresolved {
     Failed(Arc<SyncError>),
 }
 
+/// Returns the first ones of several ids.
+fn abridged(ids: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = ids.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if ids.len() > SHOWN { format!("{shown} and {} more", ids.len() - SHOWN) } else { shown }
+}
+
 /// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
 const STATE_ID: &str = "add an id to the payload that equals the alias, or set operations.create to a PUT to the path of operations.get";
 
@@ -402,9 +409,14 @@ pub enum Doubt {
     /// Several entries have its names.
     #[error(
         "several entries of the list of its collection have its id or its alias (ids: {}); correct the id in the payload, or delete the duplicate",
-        .0.join(", ")
+        abridged(.0)
     )]
     Several(Vec<String>),
+    /// Several entries have its alias, which metadata states as this text without a placeholder.
+    #[error(
+        "resource.alias is the constant \"{0}\", so all resources of the collection have the same alias; state an attribute, such as /name"
+    )]
+    ConstantAlias(String),
     /// Its id addresses a resource with another alias.
     #[error(
         "its id addresses a resource with another alias (\"{0}\"); correct the id or the alias in the payload, or rename it on the server first"

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{HeaderValue, IF_MATCH};
 
-use super::SyncError;
+use super::{Doubt, SyncError};
 use crate::language::jq::ResourceReader;
 use crate::language::reference::{Reference, may_hold_any};
 use crate::language::referred::{KnownValues, Recorder, ReferenceValues};
@@ -194,6 +194,12 @@ impl Resource {
         recorder.into_references()
     }
 
+    /// Whether `at` is a deferred attribute or a part of one.
+    pub(crate) fn defers(&self, at: &Pointer) -> bool {
+        let mut deferred = self.rules.resolved().deferred_attributes.iter();
+        deferred.any(|deferred| at.tokens().starts_with(deferred.tokens()))
+    }
+
     /// Returns the write-only attributes that the payload states.
     pub(crate) fn write_only(&self) -> impl Iterator<Item = (&Pointer, &Value)> {
         let pointers = self.rules.resolved().write_only_attributes.iter();
@@ -269,6 +275,12 @@ pub(crate) fn confidential(declared: &Resolved, places: &[Pointer]) -> Confident
 }
 
 impl Resource {
+    /// Returns the error that `doubt` about the resource causes.
+    pub(crate) fn undecided(&self, doubt: Doubt) -> SyncError {
+        let constant = self.rules.constant_alias().filter(|_| matches!(doubt, Doubt::Several(_)));
+        SyncError::Undecided(self.path.clone(), constant.map_or(doubt, Doubt::ConstantAlias))
+    }
+
     /// Returns `request` with the secrets of this resource, which are redacted if the answer repeats them.
     pub(crate) fn guarding(&self, request: Request) -> Request {
         let confidential = confidential(self.rules.resolved(), &self.secrets);
@@ -276,7 +288,8 @@ impl Resource {
         Request { body, secrets: self.secret_texts().into(), confidential, ..request }
     }
 
-    /// Returns the secrets in the payload: values of placeholders, and attributes that metadata declares secret.
+    /// Returns the secrets in the payload and in the names: values of placeholders, and attributes that metadata
+    /// declares secret.
     pub(crate) fn secret_texts(&self) -> Vec<Secret> {
         let resolved = self.rules.resolved();
         let whole = resolved.secret || self.secrets.iter().any(Pointer::is_root);
@@ -288,7 +301,25 @@ impl Resource {
             places.filter_map(|at| at.get(&self.payload)).for_each(|part| add_texts(part, &mut secrets));
         }
         secrets.extend(self.secret_values.iter().cloned());
+        secrets.extend(self.secret_names());
         secrets
+    }
+
+    /// Returns `request` with the names of this resource that are secrets.
+    pub(crate) fn hiding_names(&self, request: Request) -> Request {
+        if !(self.rules.has_secret_id() || self.rules.has_secret_alias()) {
+            return request;
+        }
+        let secrets = request.secrets.iter().cloned().chain(self.secret_names()).collect();
+        Request { secrets, ..request }
+    }
+
+    /// Returns the id and the alias if they are secrets. The name in the path is not one.
+    fn secret_names(&self) -> impl Iterator<Item = Secret> {
+        let Identity { alias, remote_id } = &self.identity;
+        let names = [(remote_id, self.rules.has_secret_id()), (alias, self.rules.has_secret_alias())];
+        let hidden = names.into_iter().filter(|(name, hides)| *hides && *name != self.path.name());
+        hidden.map(|(name, _)| Secret::from(name.clone()))
     }
 }
 

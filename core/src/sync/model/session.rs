@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{Answers, Knowledge, Stop, WrittenValues};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, Rules};
+use crate::payload::Value;
 use crate::repository::Tree;
-use crate::secrets::SecretReader;
+use crate::secrets::{Secret, SecretReader, is_placeholder};
 use crate::server::Client;
 
 /// The input of a run: one revision, one server, one set of compiled rules.
@@ -32,6 +33,19 @@ impl Session {
     pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
         let (knowledge, answers) = Default::default();
         Self { tree, metadata, client, knowledge, answers, written: None, secrets: SecretReader::new(None) }
+    }
+
+    /// Removes the names of the resource with this payload from messages, if `rules` take them from secrets.
+    pub(crate) fn hide_names(&self, rules: &Rules, payload: &Value) {
+        let (identity, hides) = (rules.identity(), [rules.has_secret_id(), rules.has_secret_alias()]);
+        for (name, hides) in [identity.id(), identity.alias()].into_iter().zip(hides) {
+            if hides
+                && let Ok(name) = name.evaluate(payload)
+                && !is_placeholder(&name)
+            {
+                self.secrets.add_shown(Secret::from(name));
+            }
+        }
     }
 
     /// Returns the session with a client that sends no further requests after the run is asked to end.

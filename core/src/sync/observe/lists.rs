@@ -102,6 +102,7 @@ impl Remote {
                 let next = pages.next(&response, &answer);
                 // If the answer is not a list, this error is reported and not that of the pagination.
                 let entries = rules.entries(collection, transforms.run(answer).await?)?;
+                entries.named.iter().for_each(|entry| self.session.hide_names(&rules, &entry.payload));
                 Ok((response.url, pages.add(entries, next?)?))
             };
             let (url, next) = match page.await {

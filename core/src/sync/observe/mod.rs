@@ -37,6 +37,6 @@ pub(crate) use contents::{Expected, References};
 pub use desired::*;
 pub use lookup::*;
 pub use recheck::*;
-pub(crate) use references::refers;
+pub(crate) use references::{Lacking, refers};
 pub use remote::*;
 pub use server::*;

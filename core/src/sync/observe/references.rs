@@ -28,6 +28,13 @@ pub(crate) fn refers(resource: &Resource) -> bool {
     resource.holds_references || resource.rules.reads_others() || resource.rules.refers()
 }
 
+/// The lack of a value that a resource refers to: Git declares the other resource, and the server does not have it yet.
+pub(crate) struct Lacking {
+    pub error: SyncError,
+    /// Whether only deferred attributes need the value.
+    pub deferred: bool,
+}
+
 impl Remote {
     /// Announces that the run looks at the resource at `path`. Others that refer to it wait for the result.
     pub(crate) fn expect(&self, path: &LogicalPath) -> Option<Expected> {
@@ -82,10 +89,7 @@ impl Remote {
     /// Returns `resource` with the values that its payload and the templates of its rules refer to. If Git declares a
     /// resource that it refers to and the server does not have it yet, the reference stays, and the error is returned,
     /// too.
-    pub(crate) async fn filled(
-        &self,
-        resource: Resource,
-    ) -> Result<(Resource, Option<SyncError>), SyncError> {
+    pub(crate) async fn filled(&self, resource: Resource) -> Result<(Resource, Option<Lacking>), SyncError> {
         let resource = self.with_reader(&resource);
         let (resource, pending) = if may_hold_any(&resource.payload) {
             self.with_payload_values(resource).await?
@@ -93,7 +97,8 @@ impl Remote {
             (resource, None)
         };
         let (resource, lacking) = self.with_template_values(resource).await?;
-        Ok((resource, pending.or(lacking)))
+        let lacking = lacking.map(|error| Lacking { error, deferred: false });
+        Ok((resource, lacking.or(pending)))
     }
 
     /// Returns `resource` with the values that the templates of its rules refer to, as [`Self::filled`] does.
@@ -186,10 +191,10 @@ impl Remote {
     async fn with_payload_values(
         &self,
         mut resource: Resource,
-    ) -> Result<(Resource, Option<SyncError>), SyncError> {
+    ) -> Result<(Resource, Option<Lacking>), SyncError> {
         let found = references(&resource.payload);
         let found = found.map_err(|error| SyncError::MalformedReference(resource.path.clone(), error))?;
-        let (mut payload, mut pending) = (resource.payload.as_ref().clone(), None);
+        let (mut payload, mut pending) = (resource.payload.as_ref().clone(), None::<Lacking>);
         let mut secrets = resource.secrets.to_vec();
         for (at, reference) in found {
             match self.referred(&resource.path, Some(&at), &reference).await? {
@@ -197,7 +202,10 @@ impl Remote {
                     secrets.extend(is_secret.then(|| at.clone()));
                     payload = at.put(payload, value);
                 }
-                Err(absent) => pending = pending.or(Some(absent)),
+                Err(error) => {
+                    let lacking = Lacking { error, deferred: resource.defers(&at) };
+                    pending = pending.filter(|first| !first.deferred || lacking.deferred).or(Some(lacking));
+                }
             }
         }
         (resource.payload, resource.secrets) = (Arc::new(payload), secrets.into());

@@ -212,9 +212,7 @@ impl Remote {
         let question = Question { wanted: Wanted::of(wanted), ..Question::default() };
         match judge(&question, Address::NotAsked, &list) {
             Verdict::Present(entry) => self.read_listed(wanted, entry).await.map(Some),
-            Verdict::Unknown(doubt @ Doubt::Several(_)) => {
-                Err(SyncError::Undecided(wanted.path.clone(), doubt))
-            }
+            Verdict::Unknown(doubt @ Doubt::Several(_)) => Err(wanted.undecided(doubt)),
             _ => Ok(None),
         }
     }
@@ -362,7 +360,7 @@ impl Remote {
                 tracing::debug!(path = %wanted.path, ?proof, "absent");
                 Ok(Observed::new(at, None))
             }
-            (Verdict::Unknown(doubt), _) => Err(SyncError::Undecided(wanted.path.clone(), doubt)),
+            (Verdict::Unknown(doubt), _) => Err(wanted.undecided(doubt)),
         }
     }
 

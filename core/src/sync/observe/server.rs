@@ -254,6 +254,7 @@ impl Remote {
         if payload.is_null() && !was_null {
             return Err(SyncError::Absent(at.path.clone()));
         }
+        self.session.hide_names(&at.rules, &payload);
         self.check_names(at, &payload, &response).await?;
         let read_at = Some(request.path.into_boxed_str());
         let descriptor = match at.rules.payload_type() {
@@ -272,8 +273,8 @@ impl Remote {
             Verdict::Present(entry) => self.of_entry(at, entry).await,
             // The address of its parents may be wrong.
             Verdict::Unknown(Doubt::NoList) | Verdict::Absent(_) => Err(SyncError::Absent(at.path.clone())),
-            Verdict::Unknown(doubt) => Err(SyncError::Undecided(at.path.clone(), doubt)),
-            Verdict::Here => Err(SyncError::Undecided(at.path.clone(), Doubt::NotListed)),
+            Verdict::Unknown(doubt) => Err(at.undecided(doubt)),
+            Verdict::Here => Err(at.undecided(Doubt::NotListed)),
         }
     }
 

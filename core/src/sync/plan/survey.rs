@@ -358,6 +358,7 @@ impl Surveyor {
         let under_way = self.session.knowledge.expected(&desired.path);
         let lost = self.session.knowledge.lost(&desired.path);
         let depends_on = desired.dependencies()?;
+        self.session.hide_names(&desired.rules, &desired.payload);
         if self.defers && under_way.is_none() && lost.is_none() && self.bulk.is_known_absent(&desired) {
             let create = Action::new(desired.path, Step::Create, Reason::Missing);
             return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
@@ -406,6 +407,7 @@ impl Surveyor {
         let options = self.options.clone();
         let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
         let writes = matches!(action.step, Step::Create | Step::Update);
+        let pending = pending.filter(|lacking| !(lacking.deferred && is_missing(&action)));
         if writes && (pending.is_some() || self.lacks_declared(action.impossible()).await?) {
             return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
         }
