@@ -18,6 +18,7 @@ use declarest_core::sync::{Remote, Session, WrittenValues};
 use crate::context::{MetadataSource, ProxiedComponent, ResolvedContext};
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::lock::{Lock, LockError};
 use crate::output::Messages;
 use crate::repository::{Contact, Repository};
 
@@ -130,6 +131,12 @@ impl<'a> Workspace<'a> {
         let client = client.ok_or_else(|| Failure::internal("the command did not connect to the server"))?;
         let written = self.state.as_ref().map(|state| Arc::new(WrittenValues::open(state, client.address())));
         Ok(Session { written, ..Session::new(Arc::clone(&self.tree), Arc::clone(&self.metadata), client) })
+    }
+
+    /// Prevents that other commands of this user change the managed server until the result is dropped.
+    pub fn lock_server(&self) -> Result<Option<Lock>, LockError> {
+        let Some((state, client)) = self.state.as_ref().zip(self.client.as_ref()) else { return Ok(None) };
+        Lock::of_server(state, &client.address(), self.messages)
     }
 
     /// Returns the managed server.

@@ -11,6 +11,7 @@ mod byte_server;
 mod canaries;
 mod canary;
 mod commands;
+mod commands_at_once;
 mod compatibility;
 mod complete;
 mod completion;

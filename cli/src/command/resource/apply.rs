@@ -208,6 +208,7 @@ impl Run<'_> {
         targets: Targets,
         saved: Option<&SavedPlan>,
     ) -> Result<(), Failure> {
+        let _lock = if self.kind.only_plan { None } else { self.workspace.lock_server()? };
         // Plan, and compare with the saved plan.
         let session = self.workspace.session()?;
         let shows = self.invocation.settings.verbosity > 0;

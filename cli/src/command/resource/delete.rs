@@ -96,6 +96,7 @@ pub async fn on_server(
     recursive: bool,
     invocation: &Invocation,
 ) -> Result<(), Failure> {
+    let _lock = workspace.lock_server()?;
     let session = workspace.session_without_secrets()?;
     let declares = workspace.context.context.repository.is_some();
     if recursive && !declares {
