@@ -49,18 +49,9 @@ struct Proof {
 impl Bulk {
     /// Returns the collections of `selection` if it is the whole scope.
     pub fn new(remote: Arc<Remote>, selection: &Selection, options: &Options) -> Self {
-        let mut members: HashMap<LogicalPath, usize> = HashMap::new();
-        if selection.whole_scope {
-            for collection in selection.resources.iter().filter_map(|file| file.path.parent()) {
-                *members.entry(collection).or_default() += 1;
-            }
-        }
-        let worth_it = members.into_iter().filter(|(_, count)| *count >= WORTH_A_LIST);
-        let proof = |(path, count): (LogicalPath, usize)| {
-            let left = AtomicUsize::new(count + usize::from(remote.parents.contains(&path)));
-            (path, Proof { left, ..Proof::default() })
-        };
-        let collections = worth_it.map(proof).collect();
+        let declared = selection.resources.iter().filter(|_| selection.whole_scope).map(|file| &file.path);
+        let proof = |left| Proof { left: AtomicUsize::new(left), ..Proof::default() };
+        let collections = uses_of_lists(declared).map(|(path, left)| (path, proof(left))).collect();
         let compares = options.effective_reading() == Reading::Bulk;
         // In a first run many members may be missing, and each of them would need a search.
         Self { remote, collections, compares, lists_first: compares || options.first }
@@ -220,6 +211,20 @@ impl Bulk {
     }
 }
 
+/// Returns the collections whose lists are worth a request, and the number of uses of each list: one for each member in
+/// `declared`, and one that never ends if resources below the members need the list.
+fn uses_of_lists<'p>(
+    declared: impl Iterator<Item = &'p LogicalPath>,
+) -> impl Iterator<Item = (LogicalPath, usize)> {
+    let mut members: HashMap<LogicalPath, usize> = HashMap::new();
+    for collection in declared.filter_map(LogicalPath::parent) {
+        *members.entry(collection).or_default() += 1;
+    }
+    let above: HashSet<LogicalPath> = members.keys().flat_map(LogicalPath::ancestors).collect();
+    let worth_it = members.into_iter().filter(|(_, count)| *count >= WORTH_A_LIST);
+    worth_it.map(move |(path, count)| (path.clone(), count + usize::from(above.contains(&path))))
+}
+
 /// Returns those `members` of a collection whose entry is the same as the one that proved them equal. No other entry may
 /// have one of their names.
 fn still_equal(
@@ -250,4 +255,24 @@ fn is_absent(list: &ListAnswer, wanted: &Resource) -> bool {
 fn is_desired(wanted: &Resource, payload: &Value) -> bool {
     let compared = wanted.evaluation().and_then(|evaluation| Ok(evaluation.compare(payload)?));
     compared.is_ok_and(|differences| differences.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::leaves(&["/a/x", "/a/y", "/a/z", "/b/x"], &["/a 3"])]
+    #[case::parents(&["/a/x", "/a/y", "/a/z", "/a/x/c/d", "/a/x/c/e", "/a/x/c/f"], &["/a 4", "/a/x/c 3"])]
+    #[case::undeclared_parents(&["/a/x", "/a/y", "/a/z", "/a/u/c/d"], &["/a 4"])]
+    fn a_list_is_dropped_after_its_last_use(#[case] declared: &[&str], #[case] expected: &[&str]) {
+        let declared: Vec<LogicalPath> =
+            declared.iter().map(|path| LogicalPath::parse(path).unwrap()).collect();
+        let uses = uses_of_lists(declared.iter()).map(|(path, left)| format!("{path} {left}"));
+        let mut uses: Vec<String> = uses.collect();
+        uses.sort();
+        assert_eq!(uses, expected);
+    }
 }
