@@ -65,6 +65,12 @@ impl IdentityRules {
         self.explicit_alias
     }
 
+    /// Returns the alias of all resources if metadata states it without a placeholder.
+    pub fn constant_alias(&self) -> Option<&str> {
+        let is_constant = self.explicit_alias && self.alias.pointers().next().is_none();
+        is_constant.then(|| self.alias.source())
+    }
+
     /// Returns whether metadata states at least one template.
     pub fn any_explicit(&self) -> bool {
         self.explicit_id || self.explicit_alias

@@ -237,13 +237,6 @@ impl Rules {
         !secrets.is_empty() && name.pointers().any(is_within)
     }
 
-    /// Returns the alias that metadata states for all resources alike, if it has no placeholder.
-    pub fn constant_alias(&self) -> Option<String> {
-        let alias = self.identity.alias();
-        let is_constant = self.identity.explicit_alias() && alias.pointers().next().is_none();
-        is_constant.then(|| alias.source().to_owned())
-    }
-
     /// How the segments of a path name resources.
     pub fn path_names(&self) -> PathNames {
         self.identity.path_names()

@@ -464,7 +464,7 @@ impl Doubt {
         }
     }
 
-    /// Returns the end of a message about the resource at `path`: the file of the metadata that the text names.
+    /// Returns the end of a message about the resource at `path`: the file in which the metadata of the text belongs.
     fn file(&self, path: &LogicalPath) -> String {
         match self {
             Self::NotListed
@@ -478,7 +478,7 @@ impl Doubt {
             | Self::Moved(..) => String::new(),
             _ => {
                 let collection = path.parent().unwrap_or_else(LogicalPath::root);
-                format!("; the file of the metadata is {}", metadata_file(&collection))
+                format!("; the metadata belongs in {}", metadata_file(&collection))
             }
         }
     }

@@ -277,8 +277,10 @@ pub(crate) fn confidential(declared: &Resolved, places: &[Pointer]) -> Confident
 impl Resource {
     /// Returns the error that `doubt` about the resource causes.
     pub(crate) fn undecided(&self, doubt: Doubt) -> SyncError {
-        let constant = self.rules.constant_alias().filter(|_| matches!(doubt, Doubt::Several(_)));
-        SyncError::Undecided(self.path.clone(), constant.map_or(doubt, Doubt::ConstantAlias))
+        let alias = self.rules.identity().constant_alias();
+        let constant = alias.filter(|_| matches!(doubt, Doubt::Several(_)));
+        let doubt = constant.map_or(doubt, |alias| Doubt::ConstantAlias(alias.to_owned()));
+        SyncError::Undecided(self.path.clone(), doubt)
     }
 
     /// Returns `request` with the secrets of this resource, which are redacted if the answer repeats them.

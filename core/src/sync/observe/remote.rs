@@ -308,16 +308,10 @@ impl Remote {
             }
             Ok(_) => Address::Found(alias.as_deref()),
             Err(_) if is_not_found(&read) => Address::NotFound,
-            Err(error) if !doomed && self.is_refused_without_parent(&at, error).await => {
+            Err(error) if self.failed_without_parent(&at, error, doomed).await => {
                 return Ok(Observed::new(at, None));
             }
             Err(error) if error.is_unreadable() => Address::Unreadable,
-            // The list that shows the resource may not exist without its parent.
-            Err(SyncError::Undecided(..))
-                if at.rules.reads_from_list() && self.parent_is_absent(&at.path, doomed).await =>
-            {
-                return Ok(Observed::new(at, None));
-            }
             Err(_) => return read,
         };
         let put_creates = address == Address::NotFound && at.is_created_by_put();
@@ -374,6 +368,17 @@ impl Remote {
                 Ok(Observed::new(at, None))
             }
             read => read,
+        }
+    }
+
+    /// Whether the read of `at` failed with `error` because its parent is absent.
+    async fn failed_without_parent(&self, at: &Resource, error: &SyncError, doomed: bool) -> bool {
+        match error {
+            // The list that shows the resource may not exist without its parent.
+            SyncError::Undecided(..) => {
+                at.rules.reads_from_list() && self.parent_is_absent(&at.path, doomed).await
+            }
+            _ => !doomed && self.is_refused_without_parent(at, error).await,
         }
     }
 
