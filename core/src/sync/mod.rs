@@ -66,7 +66,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     };
     let is_clean = report.outcome == Outcome::Succeeded && report.prune_refused.is_none();
     // A run with secrets is not repeatable: a secret may change while the answers of the server stay the same.
-    let settled = is_clean && !had_work && session.secrets.values().is_empty();
+    let settled = is_clean && !had_work && !session.secrets.has_read();
     if repeatable || !settled {
         let revision = session.tree.revision().filter(|_| settled);
         session.knowledge.settle(revision, report.stats, &transcript);

@@ -176,7 +176,8 @@ impl Bulk {
         // Checked for each member: a later one may have refuted the first one.
         let is_proven = || knowledge.shows_whole(collection, &wanted.rules) == Some(true);
         let read = Box::pin(self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven)).await?;
-        if read.is_none() {
+        // The entry also proves the member that was read if both show the same.
+        if read.as_ref().is_none_or(|observed| observed.payload.as_ref() == Some(&entry.payload)) {
             self.remote.transcript.note_equal(&wanted.path, entry);
         }
         Ok(read)
