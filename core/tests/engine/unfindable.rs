@@ -1,11 +1,17 @@
 //! Resources whose names no run finds after the server has assigned an id. Each run would create another one.
 
-use declarest_core::sync::Reading;
+use std::time::Duration;
+
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{self, Options, Reading, Selection, Session, Stop};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::api_server::{Answer, ApiServer, Ids};
+use crate::client::client;
 use crate::rest_server::Config;
 use crate::scene::Scene;
+use crate::world::{World, failure};
 
 /// A server that assigns ids and ignores names. Labels have the name `bug` in Git.
 fn scene(metadata: &str, payload: &Value) -> Scene {
@@ -40,4 +46,27 @@ async fn it_is_found_after_a_correction_of_metadata() {
     scene.write("labels/_/metadata.yaml", "resource: {id: /id, alias: /name}");
     let report = scene.run(Reading::Each).await;
     assert_eq!((report.failures.len(), report.stats.unchanged), (0, 1), "{report:?}");
+}
+
+/// The server shows the token once, in the answer to the create.
+#[tokio::test]
+async fn later_runs_do_not_show_an_id_that_is_a_secret() {
+    let server = ApiServer::start(&["/tokens"], |request, store| match request.method.as_str() {
+        "POST" => Answer::json(201, &json!({"id": "c4nary-7f3a91"})),
+        _ => request.rest(store, Ids::Given),
+    });
+    let metadata = "resource: {id: /id, alias: /name, secretAttributes: [/id]}";
+    let world = World::new(Config::default(), &[("tokens/_/metadata.yaml", metadata)]);
+    world.declare("tokens/admin/resource.json", r#"{"name": "admin"}"#);
+    // No run looks for the result of a create before this time has passed.
+    let wait = Duration::from_millis(500);
+    let session = Session { client: client(server.url()).with_attempt_timeout(wait), ..world.session() };
+    for expected in ["does not show the resource", "/tokens/admin: created, but"] {
+        let session = Session { secrets: world.session().secrets, ..session.clone() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+        let (_, message) = failure(&report);
+        assert!(message.contains(expected) && !message.contains("c4nary"), "{message}");
+        tokio::time::sleep(wait).await;
+    }
 }

@@ -74,9 +74,8 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let shown = Some(id.to_owned()).filter(|_| !desired.rules.has_secret_id());
-        self.writer.session.knowledge.lose(desired, shown.clone());
-        Err(SyncError::Unfindable(self.path(), shown))
+        let id = self.writer.session.knowledge.lose(desired, Some(id.to_owned()));
+        Err(SyncError::Unfindable(self.path(), id))
     }
 
     /// Prevents further creates while the server may still execute this one. Returns that time.

@@ -48,7 +48,7 @@ struct Known {
 /// A created resource that no run finds.
 #[derive(Clone, Debug)]
 pub struct Lost {
-    /// The id that the server assigned, if it is known.
+    /// The id that the server assigned, if it is known and not a secret.
     pub(crate) id: Option<String>,
     /// The digest of the metadata and the payload from which it was created. It contains no secrets.
     digest: u64,
@@ -185,11 +185,14 @@ impl Knowledge {
         left.filter(|left| !left.is_zero())
     }
 
-    /// Records that the server created `desired`, with this id if it is known, and that runs do not find it.
-    pub(crate) fn lose(&self, desired: &Resource, id: Option<String>) {
+    /// Records that the server created `desired`, with this id if it is known, and that runs do not find it. Returns the
+    /// id, unless it is a secret.
+    pub(crate) fn lose(&self, desired: &Resource, id: Option<String>) -> Option<String> {
         let keys = RandomState::new();
-        let lost = Lost { id, digest: digest_of(desired, &keys), keys };
+        let id = id.filter(|_| !desired.rules.has_secret_id());
+        let lost = Lost { id: id.clone(), digest: digest_of(desired, &keys), keys };
         self.known().lost.insert(desired.path.clone(), lost);
+        id
     }
 
     /// Records that a run found the resource at `path`.
