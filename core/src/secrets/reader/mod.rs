@@ -239,20 +239,16 @@ impl SecretReader {
 
     /// Whether values were read from the store.
     pub fn has_read(&self) -> bool {
-        !self.read().is_empty()
+        let lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        lookups.values().any(|cell| matches!(cell.get(), Some(Ok(_))))
     }
 
     /// Returns all values that were read so far, and those that the server showed.
     pub fn values(&self) -> Vec<Secret> {
-        let mut values = self.read();
-        values.extend(self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
-        values
-    }
-
-    fn read(&self) -> Vec<Secret> {
+        let mut values = self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = lookups.values().filter_map(|cell| cell.get()?.as_ref().ok());
-        read.cloned().collect()
+        values.extend(lookups.values().filter_map(|cell| cell.get()?.as_ref().ok()).cloned());
+        values
     }
 
     /// Returns a redactor for these values.

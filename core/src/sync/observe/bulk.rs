@@ -223,7 +223,10 @@ fn uses_of_lists<'p>(
     }
     let above: HashSet<LogicalPath> = members.keys().flat_map(LogicalPath::ancestors).collect();
     let worth_it = members.into_iter().filter(|(_, count)| *count >= WORTH_A_LIST);
-    worth_it.map(move |(path, count)| (path.clone(), count + usize::from(above.contains(&path))))
+    worth_it.map(move |(path, count)| {
+        let uses = count + usize::from(above.contains(&path));
+        (path, uses)
+    })
 }
 
 /// Returns those `members` of a collection whose entry is the same as the one that proved them equal. No other entry may

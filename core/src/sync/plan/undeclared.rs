@@ -289,16 +289,19 @@ impl Candidates {
                 continue;
             }
             for claim in self.claims(path, declared).await? {
-                if claim.path == candidate.path || !(is_same(claim) || is_alike(claim)) {
+                let is_same = is_same(claim);
+                if claim.path == candidate.path || !(is_same || is_alike(claim)) {
                     continue;
                 }
-                if !is_same(claim) && self.shows(&claim.path, observed).await? != Some(true) {
+                if !is_same && self.shows(&claim.path, observed).await? != Some(true) {
                     continue;
                 }
                 let is_other = claim.collection == collection
                     && beside.has(&claim.path).await?
                     && (self.is_elsewhere(path, candidate, &at).await?
-                        || claim.id.is_none() && self.shows(&claim.path, observed).await? == Some(false));
+                        || is_same
+                            && claim.id.is_none()
+                            && self.shows(&claim.path, observed).await? == Some(false));
                 if !is_other {
                     return Ok(Some(claim.path.clone()));
                 }
