@@ -19,6 +19,7 @@ mod completion;
 mod first_sync;
 mod hidden_resources;
 mod lost_answers;
+mod moved_children;
 mod old_tokens;
 mod one_name;
 mod other_rules;

@@ -52,7 +52,9 @@ pub struct Execution {
     replaced: BTreeSet<LogicalPath>,
     /// All resources that the run has deleted to create them again.
     doomed: BTreeSet<LogicalPath>,
-    /// Resources that are read again because others were replaced. They are among the unchanged ones of the report.
+    /// Declared resources at addresses below a pruned one, which the server may have deleted together with it.
+    endangered: BTreeSet<LogicalPath>,
+    /// Resources that are read again because others were deleted. They are among the unchanged ones of the report.
     counted: BTreeSet<LogicalPath>,
     scope: Option<(LogicalPath, bool)>,
     options: Options,
@@ -68,9 +70,22 @@ impl Execution {
         let (slots, stop) = (Semaphore::new(session.client.max_concurrency()), stop.clone());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
-        let (report, missing, deferred, replaced, counted) = Default::default();
-        let (scope, doomed) = (plan.scope.clone(), BTreeSet::new());
-        Self { sender, tally, report, missing, deferred, replaced, doomed, counted, scope, options, former }
+        let (report, missing, deferred, replaced, doomed) = Default::default();
+        let (endangered, counted, scope) = (BTreeSet::new(), BTreeSet::new(), plan.scope.clone());
+        Self {
+            sender,
+            tally,
+            report,
+            missing,
+            deferred,
+            replaced,
+            doomed,
+            endangered,
+            counted,
+            scope,
+            options,
+            former,
+        }
     }
 
     /// Tries the resources again that the server rejected before the run wrote others, which they may need, completes
@@ -110,17 +125,17 @@ impl Execution {
         }
     }
 
-    /// Returns the resources that the server may have deleted together with those that are replaced, or that refer to
-    /// their old ids.
+    /// Returns the resources that the server may have deleted together with others, or that refer to the old ids of those
+    /// that are replaced.
     async fn take_affected(&mut self) -> BTreeSet<LogicalPath> {
-        let Some((path, recursive)) = self.scope.clone().filter(|_| !self.replaced.is_empty()) else {
-            return BTreeSet::new();
-        };
-        let (session, replaced) = (self.sender.writer.session.clone(), self.replaced.clone());
-        let scope = path.clone();
-        let look = move || affected::affected(&session, &scope, recursive, replaced);
-        // The tree was read before. What cannot be read now failed then.
-        let mut affected = blocking(path, look).await.unwrap_or_default();
+        let mut affected = std::mem::take(&mut self.endangered);
+        if let Some((path, recursive)) = self.scope.clone().filter(|_| !self.replaced.is_empty()) {
+            let (session, replaced) = (self.sender.writer.session.clone(), self.replaced.clone());
+            let scope = path.clone();
+            let look = move || affected::affected(&session, &scope, recursive, replaced);
+            // The tree was read before. What cannot be read now failed then.
+            affected.extend(blocking(path, look).await.unwrap_or_default());
+        }
         for failure in &self.report.failures {
             affected.remove(&failure.path);
         }
@@ -237,6 +252,8 @@ impl Execution {
                 // Another client may have replaced it in the meantime.
                 if done.step == Step::Delete {
                     self.doomed.extend(action.replaces().then(|| action.path.clone()));
+                    let below = self.report.kept.iter().filter(|kept| kept.path.is_within(&action.path));
+                    self.endangered.extend(below.filter_map(|kept| kept.declared_at.clone()));
                     self.report.stats.pruned += 1;
                 }
             }

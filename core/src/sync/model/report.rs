@@ -93,9 +93,9 @@ pub struct Kept {
     pub path: LogicalPath,
     /// The reason why it is kept.
     pub reason: String,
-    /// Whether Git declares the same resource at another path.
+    /// The other path at which Git declares the same resource.
     #[serde(skip)]
-    pub occupied: bool,
+    pub declared_at: Option<LogicalPath>,
     /// Whether metadata states `resource.onRemove: keep`.
     #[serde(skip)]
     pub stated: bool,

@@ -118,7 +118,7 @@ impl Plan {
     /// Drops deletions below a path whose resource Git declares under another path: the resources there belong to that
     /// resource now, and users have to decide about them.
     fn spare_below_occupied(&mut self) {
-        let occupied = || self.kept.iter().filter(|kept| kept.occupied).map(|kept| &kept.path);
+        let occupied = || self.kept.iter().filter(|kept| kept.declared_at.is_some()).map(|kept| &kept.path);
         self.actions.retain(|action| {
             let parent = occupied().find(|path| action.path != **path && action.path.is_within(path));
             let Some(parent) = parent.filter(|_| action.step == Step::Delete) else { return true };
@@ -142,7 +142,7 @@ impl Plan {
             let Some(below) = below else { return true };
             let reason = format!("metadata states resource.onRemove: keep for {below}, which is below it");
             tracing::info!(path = %action.path, reason, "not pruned");
-            self.kept.push(Kept { path: action.path.clone(), reason, occupied: false, stated: false });
+            self.kept.push(Kept { path: action.path.clone(), reason, declared_at: None, stated: false });
             false
         });
     }

@@ -152,12 +152,12 @@ impl Candidates {
         }
         let kept = |reason: String| {
             tracing::info!(path = %declared.path, reason, "not pruned");
-            Kept { path: declared.path.clone(), reason, occupied: false, stated: false }
+            Kept { path: declared.path.clone(), reason, declared_at: None, stated: false }
         };
         let beside = declared_in.map_or(Beside::Nothing, Beside::In);
         if let Some(path) = self.claimant(&declared, &observed, &beside).await? {
             let kept = kept(format!("Git declares the same resource at {path}"));
-            return Ok(Fate::Kept(Kept { occupied: true, ..kept }));
+            return Ok(Fate::Kept(Kept { declared_at: Some(path), ..kept }));
         }
         let resolved = declared.rules.resolved();
         if *resolved.on_remove() == OnRemove::Keep {
