@@ -76,6 +76,11 @@ impl IdentityRules {
         self.explicit_id || self.explicit_alias
     }
 
+    /// Returns whether one template makes both the id and the alias.
+    pub fn is_one(&self) -> bool {
+        self.id.source() == self.alias.source()
+    }
+
     /// Returns alias and remote id of the resource at `path`. `payload` is the desired one after defaults and includes,
     /// or the [seed](Self::seed) if only the path is known.
     ///

@@ -5,7 +5,7 @@ use declarest_core::sync::{self, Intent, Options, Outcome, Resource, Selection, 
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::api_server::{ApiServer, Ids, Request};
+use crate::api_server::{Answer, ApiServer, Ids, Request};
 use crate::client::client;
 use crate::rest_server::Config;
 use crate::world::{World, failure};
@@ -86,4 +86,27 @@ async fn the_resource_with_another_spelling_is_updated(#[case] metadata: &str, #
     let report = world.sync_on(server.url(), &[]).await;
     assert_eq!((report.outcome, report.stats.updated), (Outcome::Succeeded, 1), "{report:?}");
     assert_eq!(server.writes(), ["PUT /tags/v1.2 200"]);
+}
+
+/// A directory keeps its name when the file gives its resource another one.
+#[tokio::test]
+async fn a_new_name_in_the_file_is_an_update() {
+    let server = ApiServer::start(&["/tags"], |request, store| {
+        if request.method != "PUT" {
+            return request.rest(store, Ids::Stated("name"));
+        }
+        if !store.remove(&request.path) {
+            return Answer::missing();
+        }
+        store.put(&format!("/tags/{}", request.body["name"].as_str().unwrap()), request.body.clone());
+        Answer::json(200, &request.body)
+    });
+    server.put("/tags/v1", json!({"name": "v1"}));
+    let world = world(ONE_TEMPLATE);
+    world.declare("tags/v1/resource.json", r#"{"name":"v2"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.outcome, report.stats.updated), (Outcome::Succeeded, 1), "{report:?}");
+    assert_eq!(server.get("/tags/v2"), Some(json!({"name": "v2"})));
+    let again = world.sync_on(server.url(), &[]).await;
+    assert_eq!((again.outcome, again.stats.unchanged), (Outcome::Succeeded, 1), "{again:?}");
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
 use crate::client::client;
 use crate::commit::Commit;
 use crate::rest_server::Config;
@@ -191,4 +192,46 @@ async fn resources_with_other_ids_are_others() {
     assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
     assert_eq!(stored.lock().unwrap().keys().collect::<Vec<_>>(), ["4"]);
     server.abort();
+}
+
+/// Members of groups, which the server has only in their group.
+const MEMBERS: (&str, &str) = (
+    "groups/_/members/_/metadata.yaml",
+    r#"
+resource: {id: /name, alias: /name}
+operations:
+  get:
+    path: ".."
+    transforms: [{jqExpression: 'if (.members | index("{{/name}}")) then {name: "{{/name}}"} else null end'}]
+"#,
+);
+
+fn group(request: &Request, store: &mut Store) -> Answer {
+    let segments = request.segments();
+    let ("DELETE", ["groups", group, "members", member]) = (request.method.as_str(), segments.as_slice())
+    else {
+        return request.rest(store, Ids::Stated("name"));
+    };
+    let path = format!("/groups/{group}");
+    let Some(mut group) = store.get(&path).cloned() else { return Answer::missing() };
+    group["members"].as_array_mut().unwrap().retain(|other| other != member);
+    store.put(&path, group);
+    Answer::empty(204)
+}
+
+/// The parent has the address at which its members are read, and is not one of them.
+#[tokio::test]
+async fn a_member_that_is_read_at_the_address_of_its_parent_is_pruned() {
+    let server = ApiServer::start(&["/groups"], group);
+    server.put("/groups/ops", json!({"name": "ops", "members": ["ana", "bob"]}));
+    let (former, world) =
+        (World::new(Config::default(), &[MEMBERS]), World::new(Config::default(), &[MEMBERS]));
+    for world in [&former, &world] {
+        world.declare("groups/ops/resource.json", r#"{"name":"ops"}"#);
+        world.declare("groups/ops/members/ana/resource.json", r#"{"name":"ana"}"#);
+    }
+    former.declare("groups/ops/members/bob/resource.json", r#"{"name":"bob"}"#);
+    let report = prune(&world, &former, "/groups/ops/members/bob", Some(server.url())).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
+    assert_eq!(server.get("/groups/ops"), Some(json!({"name": "ops", "members": ["ana"]})));
 }

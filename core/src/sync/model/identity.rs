@@ -51,13 +51,12 @@ impl<'r> Wanted<'r> {
         let Identity { alias, remote_id } = &resource.identity;
         let states = |is: bool| is && !resource.seeded;
         let id = states(resource.rules.states_id(&resource.payload)).then_some(remote_id.as_str());
-        let same_template = rules.id().source() == rules.alias().source();
         Self {
             id,
             name: resource.name(),
             alias: rules.explicit_alias().then_some(alias.as_str()),
             states_alias: rules.explicit_alias() && states(rules.alias().evaluate(&resource.payload).is_ok()),
-            one_name: same_template || !rules.explicit_alias() || id == Some(alias.as_str()),
+            one_name: rules.is_one() || !rules.explicit_alias() || id == Some(alias.as_str()),
             by_path: resource.seeded,
             by_members: !rules.any_explicit(),
         }

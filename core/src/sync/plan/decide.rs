@@ -39,9 +39,10 @@ fn converge(
         }
         return Ok(action(Step::Create, Reason::Missing).sending(Call::create_first(desired, &observed.at)));
     };
-    // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored.
+    // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored,
+    // unless it is also the alias, which may change.
     let found = &observed.at.identity.remote_id;
-    let stale = Wanted::of(desired).id.is_some_and(|id| id != found);
+    let stale = !desired.rules.identity().is_one() && Wanted::of(desired).id.is_some_and(|id| id != found);
     let renumbered = stale.then(|| desired.renumbered(found, payload));
     let desired = renumbered.as_ref().unwrap_or(desired);
     let mut differences = desired.evaluation()?.compare(payload)?;

@@ -296,9 +296,12 @@ impl Candidates {
                 if !is_same && self.shows(&claim.path, observed).await? != Some(true) {
                     continue;
                 }
-                let is_other = claim.collection == collection
+                // A member that is read at the address of its parent is not the parent.
+                let is_parent = candidate.path.is_within(&claim.path);
+                let is_other = (is_parent || claim.collection == collection)
                     && beside.has(&claim.path).await?
-                    && (self.is_elsewhere(path, candidate, &at).await?
+                    && (is_parent
+                        || self.is_elsewhere(path, candidate, &at).await?
                         || is_same
                             && claim.id.is_none()
                             && self.shows(&claim.path, observed).await? == Some(false));
