@@ -16,6 +16,7 @@ mod alike_names;
 mod backpressure;
 mod bulk;
 mod completion;
+mod deletions;
 mod first_sync;
 mod hidden_resources;
 mod lost_answers;

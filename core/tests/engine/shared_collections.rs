@@ -235,3 +235,42 @@ async fn a_member_that_is_read_at_the_address_of_its_parent_is_pruned() {
     assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
     assert_eq!(server.get("/groups/ops"), Some(json!({"name": "ops", "members": ["ana"]})));
 }
+
+/// Routes of hosts, which the server addresses without the host.
+fn routes(on_remove: &str) -> (&'static str, String) {
+    let metadata = format!(
+        "
+resource: {{id: /id, alias: /id, onRemove: {on_remove}}}
+operations:
+  get: {{path: '/routes/{{{{/id}}}}'}}
+  update: {{path: '/routes/{{{{/id}}}}'}}
+  delete: {{path: '/routes/{{{{/id}}}}'}}
+  compare: {{mode: declared}}
+"
+    );
+    ("hosts/_/routes/_/metadata.yaml", metadata)
+}
+
+/// Each run would overwrite one of them with the other.
+#[rstest]
+#[case::resources("delete", Outcome::PartiallyFailed, 0)]
+#[case::parts_of_one("keep", Outcome::Succeeded, 2)]
+#[tokio::test]
+async fn two_files_with_one_address_are_one_resource(
+    #[case] on_remove: &str,
+    #[case] outcome: Outcome,
+    #[case] updated: usize,
+) {
+    let server = ApiServer::start(&["/routes"], |request, store| request.rest(store, Ids::Stated("id")));
+    server.put("/routes/r", json!({"id": "r", "to": "z", "from": "z"}));
+    let (path, metadata) = routes(on_remove);
+    let world = World::new(Config::default(), &[(path, &metadata)]);
+    world.declare("hosts/a/routes/r/resource.json", r#"{"id":"r","to":"a"}"#);
+    world.declare("hosts/b/routes/r/resource.json", r#"{"id":"r","from":"b"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.outcome, report.stats.updated), (outcome, updated), "{report:?}");
+    for failure in &report.failures {
+        assert!(failure.message.contains("declares the same resource"), "{failure:?}");
+    }
+    assert_eq!((report.failures.len(), server.writes().len()), (2 - updated, updated));
+}

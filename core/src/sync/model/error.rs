@@ -55,7 +55,9 @@ pub enum SyncError {
     #[error("cannot determine whether Git declares {0}: {1}")]
     Incomparable(LogicalPath, String),
     /// Two declared resources are the same one on the server. Holds the path of one and the name of the other.
-    #[error("{0}: {1} declares the same resource; correct the id or the alias in one of the payloads")]
+    #[error(
+        "{0}: {1} declares the same resource; correct the id or the alias in one of the payloads, or the address in metadata"
+    )]
     Claimed(LogicalPath, String),
     /// The DELETE to this address found nothing, but the resource still exists.
     #[error(

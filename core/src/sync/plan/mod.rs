@@ -5,11 +5,13 @@
 //! prune, saved   the limits of pruning; plans in files
 //! decide         one resource
 //! undeclared     one candidate for deletion
+//! names          declared resources that are one
 //! survey         the whole selection, resource by resource
 //! ```
 
 pub(super) mod decide;
 pub(super) mod graph;
+mod names;
 mod prune;
 pub(super) mod saved;
 pub(super) mod survey;

@@ -1,9 +1,7 @@
 //! Reads the selection, and decides on each resource immediately after its read, so that a run holds only the payloads
 //! of changes, not of all resources.
 
-use std::collections::{HashMap, HashSet};
 use std::future::ready;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +13,7 @@ use tracing::{Instrument as _, Span};
 
 use super::Plan;
 use super::decide::decide_for;
+use super::names::Names;
 use super::saved;
 use super::undeclared::{Candidates, Fate, check_alias, is_missing};
 use crate::error::{Categorized, Category};
@@ -57,17 +56,6 @@ pub type Items = dyn Stream<Item = Item> + Send;
 
 /// The decision for one item, or its failure.
 type Looked = Result<Fate, Failure>;
-
-/// The names of declared resources, which must be unique in a collection.
-#[derive(Default)]
-struct Names {
-    /// The hashes of all names.
-    seen: HashSet<u64>,
-    /// The hashes of the current part, with the first path of each.
-    part: HashMap<u64, LogicalPath>,
-    /// Resources of this part that share a name with another one.
-    twins: HashSet<LogicalPath>,
-}
 
 /// Reads and decides the resources of one run.
 #[derive(Clone)]
@@ -264,13 +252,11 @@ impl Surveyor {
     /// Removes the actions of resources whose name another resource also has. Users have to decide which one is
     /// correct.
     fn refuse_twins(&self, plan: &mut Plan) {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.part.clear();
-        let twins = std::mem::take(&mut names.twins);
+        let twins = self.names.lock().unwrap_or_else(PoisonError::into_inner).end_part();
         plan.actions.retain(|action| {
             let refused = action.step != Step::Delete && twins.contains(&action.path);
             if refused {
-                let other = "another resource with its id or alias".to_owned();
+                let other = "another resource with its id, alias or address".to_owned();
                 let error = SyncError::Claimed(action.path.clone(), other);
                 plan.failures.push(Failure::new(action.path.clone(), "read", &error));
             }
@@ -278,28 +264,12 @@ impl Surveyor {
         });
     }
 
-    /// Fails a resource if another declared resource of its collection has the same id or alias: each run would
-    /// overwrite one of them with the other.
+    /// Fails a resource if another declared resource is the same one: each run would overwrite one of them with the
+    /// other.
     fn named_once(&self, item: Item) -> Item {
         let Item::Desired(path, Ok(desired)) = item else { return item };
-        let wanted = Wanted::of(&desired);
-        let id = ("id", wanted.id.unwrap_or(wanted.name));
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        for (kind, name) in [Some(id), wanted.alias.map(|alias| ("alias", alias))].into_iter().flatten() {
-            let mut hash = DefaultHasher::new();
-            (path.parent(), kind, name).hash(&mut hash);
-            let hash = hash.finish();
-            if !names.seen.insert(hash) {
-                let twin = names.part.get(&hash).cloned();
-                let other = twin.as_ref().map(ToString::to_string);
-                let other = other.unwrap_or_else(|| format!("another resource with this {kind}"));
-                names.twins.extend(twin);
-                return Item::Desired(path.clone(), Err(SyncError::Claimed(path, other)));
-            }
-            names.part.insert(hash, path.clone());
-        }
-        drop(names);
-        Item::Desired(path, Ok(desired))
+        let added = self.names.lock().unwrap_or_else(PoisonError::into_inner).add(&desired);
+        Item::Desired(path, added.map(|()| desired))
     }
 
     /// Announces a resource that others may refer to.
@@ -450,17 +420,16 @@ impl Surveyor {
             }
             return Ok((first, observed));
         }
-        if !is_another && first.identity == desired.identity {
-            return Ok((first, observed));
-        }
-        if observed.payload.is_some() {
-            let wanted = Wanted::of(&desired);
-            let found = observed.addressed().identity.remote_id;
-            let Some(id) = wanted.id.filter(|id| !wanted.one_name && *id != found) else {
-                return Ok((first, observed));
-            };
-            let doubt = Doubt::AnotherId(id.to_owned(), found);
-            return Err(SyncError::Undecided(desired.path.clone(), doubt));
+        let has_its_names = !is_another && first.identity == desired.identity;
+        if has_its_names || observed.payload.is_some() {
+            let (wanted, found) = (Wanted::of(&desired), observed.addressed().identity.remote_id);
+            let id = wanted.id.filter(|id| !has_its_names && !wanted.one_name && *id != found);
+            if let Some(id) = id.map(str::to_owned) {
+                return Err(SyncError::Undecided(desired.path, Doubt::AnotherId(id, found)));
+            }
+            // The request may need attributes that only the payload states.
+            let at = Resource { payload: Arc::clone(&desired.payload), ..observed.at };
+            return Ok((desired, Observed { at, ..observed }));
         }
         let observed = match remote.read_doomed(&desired).await {
             Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),

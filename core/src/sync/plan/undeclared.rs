@@ -23,7 +23,7 @@ use crate::server::Request;
 use crate::sync::model::{
     Action, Candidate, Doubt, Kept, Observed, Reason, Resource, Session, Step, SyncError, Wanted, request,
 };
-use crate::sync::observe::{Remote, desired, desired_at};
+use crate::sync::observe::{Remote, desired, desired_at, refers};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The decision for a declared resource or a candidate for deletion.
@@ -116,8 +116,8 @@ impl Beside {
 }
 
 /// The address of a read. Servers of remote procedures have one path for all resources, and their names in the body.
-#[derive(PartialEq)]
-struct Address {
+#[derive(PartialEq, Hash)]
+pub struct Address {
     path: String,
     query: Vec<(String, String)>,
     body: Option<Bytes>,
@@ -468,6 +468,20 @@ fn states_address(rules: &Rules) -> bool {
     let states_path = |operation| resolved.operation(operation).path.is_some();
     let operations = [OperationName::Get, OperationName::Update, OperationName::Delete];
     resolved.remote_collection_path.is_some() || operations.into_iter().any(states_path)
+}
+
+/// Returns the addresses of the read, the update and the deletion of a declared resource; `None` if metadata does not
+/// state them, or if they depend on what the server has. Parts of one object have the address of the object, and are not
+/// deleted.
+pub fn stated_addresses(declared: &Resource) -> Option<[Address; 3]> {
+    let rules = &declared.rules;
+    let is_part = *rules.resolved().on_remove() != OnRemove::Delete;
+    if !states_address(rules) || is_part || rules.names_ids() || refers(declared) {
+        return None;
+    }
+    let evaluation = declared.evaluation().ok()?;
+    let address = |operation| Address::of(&evaluation, operation).ok();
+    Some([address(OperationName::Get)?, address(OperationName::Update)?, address(OperationName::Delete)?])
 }
 
 /// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.

@@ -1,0 +1,55 @@
+//! Finds declared resources that are one resource on the server.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
+use super::undeclared::stated_addresses;
+use crate::path::LogicalPath;
+use crate::sync::model::{Resource, SyncError, Wanted};
+
+/// The names and addresses of declared resources. A name must be unique in a collection, and an address that metadata
+/// states must be unique in the repository.
+#[derive(Default)]
+pub struct Names {
+    /// The hashes of all of them.
+    seen: HashSet<u64>,
+    /// The hashes of the current part, with the first path of each.
+    part: HashMap<u64, LogicalPath>,
+    /// Resources of this part that share a name or an address with another one.
+    twins: HashSet<LogicalPath>,
+}
+
+impl Names {
+    /// Adds a resource. Fails if another one has its id, its alias or its addresses.
+    pub fn add(&mut self, desired: &Resource) -> Result<(), SyncError> {
+        let wanted = Wanted::of(desired);
+        let parent = desired.path.parent();
+        let named = |kind, name: &str| (kind, hashed(&(&parent, kind, name)));
+        let id = named("id", wanted.id.unwrap_or(wanted.name));
+        let alias = wanted.alias.map(|alias| named("alias", alias));
+        let address = stated_addresses(desired).map(|addresses| ("address", hashed(&addresses)));
+        for (kind, hash) in [Some(id), alias, address].into_iter().flatten() {
+            if !self.seen.insert(hash) {
+                let twin = self.part.get(&hash).cloned();
+                let other = twin.as_ref().map(ToString::to_string);
+                let other = other.unwrap_or_else(|| format!("another resource with this {kind}"));
+                self.twins.extend(twin);
+                return Err(SyncError::Claimed(desired.path.clone(), other));
+            }
+            self.part.insert(hash, desired.path.clone());
+        }
+        Ok(())
+    }
+
+    /// Ends a part. Returns its resources that share a name or an address with another one.
+    pub fn end_part(&mut self) -> HashSet<LogicalPath> {
+        self.part.clear();
+        std::mem::take(&mut self.twins)
+    }
+}
+
+fn hashed(value: &impl Hash) -> u64 {
+    let mut hash = DefaultHasher::new();
+    value.hash(&mut hash);
+    hash.finish()
+}
