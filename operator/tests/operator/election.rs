@@ -154,8 +154,8 @@ impl Forgetful {
                 server.writes.lock().unwrap().push((replica.clone(), Instant::now()));
                 // So that requests wait for each other.
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                let answers = |unanswered: &Option<&str>| *unanswered != Some(replica.as_str());
-                server.unanswered.subscribe().wait_for(answers).await.unwrap();
+                let mut unanswered = server.unanswered.subscribe();
+                unanswered.wait_for(|unanswered| *unanswered != Some(replica.as_str())).await.unwrap();
                 StatusCode::NO_CONTENT.into_response()
             }
         });
