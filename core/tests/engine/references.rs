@@ -108,3 +108,28 @@ async fn resources_may_refer_to_each_other_if_one_attribute_is_deferred() {
     let report = scene.run(Reading::Each).await;
     assert_eq!((report.stats.unchanged, report.outcome), (2, Outcome::Succeeded), "{report:?}");
 }
+
+/// A directory without a resource is a collection or a resource that Git does not declare.
+#[rstest]
+#[case::a_collection("/groups", Ok(2))]
+#[case::a_missing_resource("/groups/staff", Err("/groups/staff not found on the server"))]
+#[tokio::test]
+async fn transforms_read_what_git_does_not_declare(#[case] path: &str, #[case] size: Result<usize, &str>) {
+    let collections = ["/groups", "/items"].map(str::to_owned).to_vec();
+    let mut scene = Scene::new(Config { collections, ..Config::default() });
+    for name in ["guests", "owners"] {
+        scene.server().put_by_hand(&format!("/groups/{name}"), json!({"id": name}));
+    }
+    let sized = format!("'. + {{size: (resource(\"{path}\") | length)}}'");
+    let create = format!("create: {{transforms: [{{jqExpression: {sized}}}]}}");
+    let metadata = format!("operations: {{compare: {{mode: declared}}, {create}}}");
+    scene.write("items/_/metadata.yaml", &metadata);
+    scene.write("groups/staff/members/_/metadata.yaml", "resource: {id: /id}");
+    scene.declare("/items/a", &json!({"id": "a"}));
+    let report = scene.run(Reading::Each).await;
+    let created = scene.server().get("/items/a").map(|item| item["size"].clone());
+    assert_eq!(created, size.ok().map(|size| json!(size)), "{report:?}");
+    let failures = report.failures.iter().map(|failure| failure.message.as_str());
+    let causes: Vec<_> = failures.filter_map(|message| message.split(" failed: ").last()).collect();
+    assert_eq!(causes, size.err().into_iter().collect::<Vec<_>>(), "{report:?}");
+}

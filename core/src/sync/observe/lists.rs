@@ -8,7 +8,7 @@ use super::listed::Listed;
 use super::once::{Once, cell};
 use super::pages::{LIST_BOUNDS, Pages};
 use super::references::Reader;
-use super::server::{Remote, decoded};
+use super::server::{Remote, Waiting, decoded};
 use crate::error::{Categorized as _, Category};
 use crate::language::referred::{KnownValues, ReferenceValues};
 use crate::memory::Share;
@@ -78,7 +78,8 @@ impl Remote {
 
     /// Reads all pages of the list of `collection`.
     pub(super) async fn read_list(&self, collection: &LogicalPath) -> Result<List, SyncError> {
-        if self.within.contains(collection) || self.within.len() >= MAX_NESTING {
+        let list = Waiting::List(collection.clone());
+        if self.within.contains(&list) || self.within.len() >= MAX_NESTING {
             return Err(SyncError::ListCycle(collection.clone()));
         }
         let rules = self.rules(collection).await?;
@@ -89,7 +90,7 @@ impl Remote {
             values: self.values_of_list(&rules, collection, &declared).await?,
             rules: Arc::clone(&rules),
             declared,
-            reader: self.nested(collection).reader(),
+            reader: self.nested(list).reader(),
         });
         let mut pages = Pages::new(&rules, collection, LIST_BOUNDS);
         let (mut asked, mut held) = (Ok(request.clone()), Vec::new());

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use super::contents::{Content, Expected, Seen};
 use super::once::cell;
-use super::server::Remote;
+use super::server::{Remote, Waiting};
 use crate::error::{Categorized, Category};
 use crate::language::jq::{ResourceError, ResourceReader};
 use crate::language::reference::{Reference, may_hold_any, references};
@@ -53,15 +53,17 @@ impl Remote {
 
     /// Returns the content of the resource or collection at `path`; `None` if the server does not have it.
     async fn content(&self, path: &LogicalPath) -> Result<Seen, Arc<SyncError>> {
-        if self.within.contains(path) || self.within.len() >= MAX_NESTING {
+        let reference = Waiting::Reference(path.clone());
+        if self.within.contains(&reference) || self.within.len() >= MAX_NESTING {
             return Err(Arc::new(SyncError::ReadCycle(path.clone())));
         }
         if let Some(seen) = self.references.seen(path).await {
             return Ok(seen);
         }
         // An absent resource may be created during the run, so only contents are kept.
+        let nested = self.nested(reference);
         let read = || async {
-            let observed = Box::pin(self.nested(path).get(path)).await?;
+            let observed = Box::pin(nested.get(path)).await?;
             let payload = observed.payload.ok_or_else(|| SyncError::Absent(path.clone()))?;
             Ok::<_, SyncError>(Arc::new(Content { payload, rules: observed.at.rules, part: None }))
         };

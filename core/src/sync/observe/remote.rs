@@ -42,16 +42,20 @@ pub struct Members {
     pub partial: bool,
     /// The number of entries without a name, and therefore without a path.
     pub nameless: usize,
+    /// Whether the server does not know the list.
+    pub unlisted: bool,
 }
 
 /// The result of reading an address.
 type Read = Result<Observed, SyncError>;
 
 impl Remote {
-    /// Like [`Self::find`], but returns a collection as the array of its entries.
+    /// Like [`Self::find`], but returns a collection as the array of its entries, and fails if the server does not know
+    /// the list.
     pub async fn get(&self, path: &LogicalPath) -> Result<Observed, SyncError> {
         match self.find(path).await? {
             Found::Resource(observed) => Ok(*observed),
+            Found::Collection(members) if members.unlisted => Err(SyncError::Absent(path.clone())),
             Found::Collection(members) => {
                 let at = Resource::by_path(path.clone(), self.rules(path).await?)?;
                 let payloads = members.entries.into_values().map(|entry| entry.payload);
@@ -86,7 +90,7 @@ impl Remote {
             Err(failed) if failed.category() != Category::NotFound => Err(failed),
             // A collection without a list is empty, unless its parent is missing too.
             Err(_) if self.lacks_parent(path).await? => Err(error),
-            Err(_) => Ok(Found::Collection(Members::default())),
+            Err(_) => Ok(Found::Collection(Members { unlisted: true, ..Members::default() })),
         }
     }
 
@@ -166,7 +170,7 @@ impl Remote {
                 return Err(MetadataError::DuplicateAlias { collection, alias, ids }.into());
             }
         }
-        Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless })
+        Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless, unlisted: false })
     }
 
     /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.

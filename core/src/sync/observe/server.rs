@@ -33,6 +33,14 @@ pub(super) struct Place {
     pub is_absent: bool,
 }
 
+/// A read that waits for the values of other resources.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Waiting {
+    List(LogicalPath),
+    /// A resource or a collection to which `resource()` or a reference refers.
+    Reference(LogicalPath),
+}
+
 /// Reads the resources of one run, and keeps shared results such as lists.
 #[derive(Clone)]
 pub struct Remote {
@@ -42,8 +50,8 @@ pub struct Remote {
     pub(super) lists: Once<Listed>,
     /// The lists of the reads that wait for these reads. Only those that are complete are used.
     pub(super) outer: Vec<Once<Listed>>,
-    /// The collections whose lists wait for these reads.
-    pub(super) within: Vec<LogicalPath>,
+    /// What waits for these reads.
+    pub(super) within: Vec<Waiting>,
     pub(super) places: Once<Result<Place, Arc<SyncError>>>,
     /// The paths in the repository, by the paths with the ids of parents.
     pub(super) declared: Arc<Mutex<HashMap<LogicalPath, LogicalPath>>>,
@@ -161,10 +169,10 @@ impl Remote {
         Arc::new(Self { parents, asked, keeps: true, current, ..other })
     }
 
-    /// Returns the server for reads that the list of `collection` waits for. These reads share no cells with the reads
-    /// of the run, so they cannot wait for that list. They use lists and answers that the run has read.
-    pub(super) fn nested(&self, collection: &LogicalPath) -> Self {
-        let within = self.within.iter().cloned().chain([collection.clone()]).collect();
+    /// Returns the server for reads that `waiting` needs. These reads share no cells with the reads of the run, so they
+    /// cannot wait for what waits for them. They use lists and answers that the run has read.
+    pub(super) fn nested(&self, waiting: Waiting) -> Self {
+        let within = self.within.iter().cloned().chain([waiting]).collect();
         let outer = [&self.lists].into_iter().chain(&self.outer).map(Arc::clone).collect();
         let other = Self::following(&self.session, Arc::clone(&self.transcript), Former::default());
         Self { outer, within, asked: self.asked.clone(), keeps: true, ..other }
