@@ -1,8 +1,8 @@
 //! Detects likely secrets in a payload by names and values.
 
 use super::{is_placeholder, is_secret_name};
-use crate::payload::Value;
 use crate::payload::pointer::Pointer;
+use crate::payload::{Object, Value};
 
 /// Values that are settings, not secrets, whatever their name.
 const SWITCHES: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "enabled", "disabled"];
@@ -21,7 +21,8 @@ fn walk(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
         Value::Object(members) => {
             for (name, member) in members {
                 let at = at.child(name);
-                if member.as_str().is_some_and(is_secret_text) && is_secret_name(name) {
+                let is_secret = || is_secret_name(name) || is_private_key_part(members, name);
+                if member.as_str().is_some_and(is_secret_text) && is_secret() {
                     found.push(at);
                 } else {
                     walk(&at, member, found);
@@ -35,6 +36,13 @@ fn walk(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
         }
         _ => {}
     }
+}
+
+/// Whether a member of this name is a private part of a JSON Web Key (RFC 7518 section 6, RFC 8037 section 2). Its object
+/// states the type of the key.
+fn is_private_key_part(members: &Object, name: &str) -> bool {
+    matches!(name, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k")
+        && members.get("kty").is_some_and(|kind| kind.as_str().is_some())
 }
 
 /// Whether a text can be a secret: it is neither empty, a number, a switch nor a placeholder.
@@ -87,5 +95,20 @@ mod tests {
         let found = detect(&decode(PayloadType::Json, payload).unwrap());
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found, ["/apiKey", "/users/0/pw~1password", "/users/1/password/token"]);
+    }
+
+    #[rstest]
+    #[case::rsa(
+        r#"{"kty": "RSA", "n": "a", "d": "b", "p": "c", "q": "e", "dp": "f", "dq": "g", "qi": "h"}"#,
+        "/d /dp /dq /p /q /qi"
+    )]
+    #[case::curve(r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "a", "d": "b"}]}"#, "/keys/0/d")]
+    #[case::symmetric(r#"{"kty": "oct", "k": "a"}"#, "/k")]
+    #[case::public(r#"{"kty": "EC", "x": "a", "y": "b"}"#, "")]
+    #[case::no_key(r#"{"d": "a", "k": "b", "p": "c"}"#, "")]
+    fn private_parts_of_web_keys(#[case] payload: &str, #[case] expected: &str) {
+        let found = detect(&decode(PayloadType::Json, payload.as_bytes()).unwrap());
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(" "), expected);
     }
 }
