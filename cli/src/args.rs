@@ -45,6 +45,7 @@ Environment variables:
 #[command(
     name = "declarest",
     bin_name = "declarest",
+    version = version::TEXT,
     arg_required_else_help = true,
     disable_help_flag = true,
     after_help = VARIABLES
@@ -257,6 +258,10 @@ pub fn read() -> Result<Request, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::print(help(&error).as_bytes())?;
+            Ok(Request::Done)
+        }
+        ErrorKind::DisplayVersion => {
+            output::print(error.to_string().as_bytes())?;
             Ok(Request::Done)
         }
         // A value that is not among the choices of a flag; without a value, the syntax is wrong.

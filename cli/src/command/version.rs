@@ -6,7 +6,16 @@ use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 
-/// The identity of a build. `build.rs` determines commit and date.
+/// The version, commit and date of this build. `build.rs` determines commit and date.
+pub const TEXT: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("DECLAREST_BUILD_COMMIT"),
+    ") ",
+    env!("DECLAREST_BUILD_DATE")
+);
+
+/// The identity of a build.
 #[derive(Debug, Serialize)]
 struct Identity {
     version: &'static str,
@@ -22,6 +31,5 @@ pub fn run(invocation: &Invocation) -> Result<(), Failure> {
         commit: env!("DECLAREST_BUILD_COMMIT"),
         build_date: env!("DECLAREST_BUILD_DATE"),
     };
-    let text = format!("{} ({}) {}", build.version, build.commit, build.build_date);
-    Ok(output.show(&build, Some(&text))?)
+    Ok(output.show(&build, Some(TEXT))?)
 }

@@ -120,6 +120,20 @@ fn existing_resources_are_kept() {
     assert_eq!(world.declared("shops/rio/resource.yaml").unwrap(), "id: rio\ntier: gold\n");
 }
 
+/// Git declares the resource with its id under another name, such as before a rename on the server.
+#[test]
+fn a_resource_at_another_path_is_not_saved_again() {
+    let world = World::new(&["/shops"], &[("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}\n")]);
+    world.live("/shops/n1", r#"{"id": "n1", "name": "rio"}"#);
+    world.declare("shops/lima/resource.json", r#"{"id": "n1", "name": "lima"}"#);
+    for args in [&["import", "/shops"][..], &["import", "/shops", "--force"]] {
+        let run = world.run(args);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(run.stdout.contains("Import: 0 resources saved, 1 existing"), "{run}");
+        assert_eq!(world.declared("shops/rio/resource.json"), None);
+    }
+}
+
 #[test]
 fn a_collection_that_cannot_be_listed_is_reported() {
     let world = plain();
@@ -138,6 +152,20 @@ fn a_collection_that_cannot_be_listed_is_reported() {
     hint: correct the credentials of context "dev", and test them with "declarest context check dev"
     "#);
     assert!(world.declared("shops/lima/resource.json").is_some(), "the others are saved");
+}
+
+#[test]
+fn a_wrong_base_url_is_suspected_if_the_server_has_no_collection() {
+    let world = described(World::new(&[], &[]));
+    insta::assert_snapshot!(world.run(&["import"]), @r#"
+    exit 3
+    --- stdout
+    /shops     not imported: GET /shops: remote request failed with status 404: {"error":"nothing at /shops"}
+    /v2/users  not imported: GET /v2/users: remote request failed with status 404: {"error":"nothing at /v2/users"}
+    Import: 0 resources saved, 0 existing, 2 collections not imported.
+    --- stderr
+    2 collections not imported: the server has none of them; if its base URL is wrong, correct managedServer.http.url
+    "#);
 }
 
 /// The document describes more than this version of the server has.

@@ -257,7 +257,7 @@ fn another_context_is_never_overwritten() {
     exit 2
     --- stdout
     --- stderr
-    context "shop" already exists; choose another name
+    context "shop" already exists with other settings; delete it with "declarest context delete shop", or choose another name with --name
     "#);
     assert_eq!(fresh.home.catalogue(), before);
     assert!(!fresh.home.path("shop").exists());

@@ -29,6 +29,9 @@ fn without_arguments_help_is_printed() {
       version     Print the version, commit and date of this build
       help        Print this message or the help of the given subcommand(s)
 
+    Options:
+      -V, --version  Print version
+
     Global Flags:
       -c, --context <NAME>                Name of the context
           --contexts-file <FILE>          Catalogue of contexts, relative to the working directory

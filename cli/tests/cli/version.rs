@@ -25,6 +25,14 @@ fn text() {
     "#);
 }
 
+#[rstest]
+#[case::long("--version")]
+#[case::short("-V")]
+fn the_usual_flag(#[case] flag: &str) {
+    let run = declarest(&[flag]);
+    assert_eq!((run.code, run.stdout.starts_with(&format!("declarest {VERSION} ("))), (0, true), "{run}");
+}
+
 #[test]
 fn json_when_piped() {
     insta::assert_snapshot!(masked(&declarest(&["version"])), @r#"

@@ -195,7 +195,13 @@ fn with_context(stored: &Stored, new: &NewContext, probe: bool) -> Result<Stored
     match catalogue.contexts.iter_mut().find(|known| known.name == context.name) {
         Some(known) if probe => *known = context,
         Some(known) if *known == context => {}
-        Some(_) => return Err(CatalogueError::Exists(new.name.clone()).into()),
+        Some(_) => {
+            return Err(Failure::invalid(format!(
+                "context \"{name}\" already exists with other settings; delete it with \"declarest context delete \
+                 {name}\", or choose another name with --name",
+                name = new.name
+            )));
+        }
         None => catalogue.contexts.push(context),
     }
     let has_current = catalogue.current_context.as_deref().is_some_and(|name| !name.trim().is_empty());

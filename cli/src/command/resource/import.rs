@@ -7,6 +7,7 @@ use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions};
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, Store, metadata_file};
+use declarest_core::sync::{self, Members};
 use serde::Serialize;
 
 use super::change::Change;
@@ -130,20 +131,24 @@ impl ImportOptions {
         // Run all checks, so that nothing is written before the last one.
         let mut collections = BTreeMap::new();
         let mut changes = Vec::new();
-        for listed in std::mem::take(&mut crawl.listed) {
+        for mut listed in std::mem::take(&mut crawl.listed) {
             let pattern = listed.at.pattern.clone();
             note_if_partial(&listed.at.path, &listed.members, invocation);
-            let change =
-                self.change(workspace, &store, listed, &mut crawl).and_then(|(change, collection)| {
-                    authoring.require_committable(&change.files()?)?;
-                    Ok((change, collection))
-                });
+            let total = listed.members.entries.len();
+            let change = match self.select(workspace, &store, &mut listed.members).await {
+                Ok(()) => self.change(workspace, &store, listed, &mut crawl),
+                Err(failure) => Err(failure),
+            };
+            let change = change.and_then(|(change, saved)| {
+                authoring.require_committable(&change.files()?)?;
+                Ok((change, saved))
+            });
             match change {
-                Ok((change, collection)) => {
+                Ok((change, saved)) => {
                     changes.push(change);
                     let sum: &mut Collection = collections.entry(pattern).or_default();
-                    sum.saved += collection.saved;
-                    sum.existing += collection.existing;
+                    sum.saved += saved;
+                    sum.existing += total - saved;
                 }
                 Err(failure) => crawl.fail(pattern, failure),
             }
@@ -155,14 +160,33 @@ impl ImportOptions {
         Ok(Imported::new(collections, crawl, invocation))
     }
 
-    /// Returns the change that saves the members of a collection, and their numbers.
+    /// Removes the members that exist in the repository. `--force` overwrites them, except those at another path.
+    async fn select(
+        &self,
+        workspace: &Workspace<'_>,
+        store: &Store,
+        members: &mut Members,
+    ) -> Result<(), Failure> {
+        let (mut existing, mut others) = (BTreeMap::new(), BTreeMap::new());
+        for (path, entry) in std::mem::take(&mut members.entries) {
+            let is_declared = repository::resource_file(store.tree(), &path)?.is_some();
+            if is_declared { &mut existing } else { &mut others }.insert(path, entry);
+        }
+        members.entries = sync::undeclared(&workspace.remote()?, others).await?;
+        if self.force {
+            members.entries.extend(existing);
+        }
+        Ok(())
+    }
+
+    /// Returns the change that saves the members of a collection, and their number.
     fn change<'w>(
         &self,
         workspace: &'w Workspace<'w>,
         store: &'w Store,
         listed: Listed,
         crawl: &mut Crawl,
-    ) -> Result<(Change<'w>, Collection), Failure> {
+    ) -> Result<(Change<'w>, usize), Failure> {
         let Listed { at, members } = listed;
         if members.nameless > 0 {
             let message = format!(
@@ -174,16 +198,10 @@ impl ImportOptions {
             crawl.fail(at.pattern.clone(), Failure::invalid(message));
         }
         let items = Item::listed(members, &workspace.metadata)?;
-        let mut collection = Collection::default();
-        let mut drafts = Vec::with_capacity(items.len());
-        for Item { path, payload, .. } in items {
-            if !self.force && repository::resource_file(store.tree(), &path)?.is_some() {
-                collection.existing += 1;
-            } else {
-                drafts.push(Draft { path, payload, descriptor: None });
-            }
-        }
-        collection.saved = drafts.len();
+        let drafts =
+            items.into_iter().map(|Item { path, payload, .. }| Draft { path, payload, descriptor: None });
+        let drafts: Vec<_> = drafts.collect();
+        let saved = drafts.len();
         let secrets = SecretOptions {
             attributes: if self.secret_attributes { Attributes::Likely } else { Attributes::Declared },
             allow_plaintext: self.allow_plaintext,
@@ -191,7 +209,7 @@ impl ImportOptions {
             ..SecretOptions::default()
         };
         let batch = Batch { collection: Some(at.path), drafts, observed: true };
-        Ok((Change::new(workspace, store, vec![batch], &secrets)?, collection))
+        Ok((Change::new(workspace, store, vec![batch], &secrets)?, saved))
     }
 }
 
@@ -213,7 +231,12 @@ impl Imported {
     pub fn check(&self) -> Result<(), Failure> {
         let Some(first) = self.failures.first() else { return Ok(()) };
         let failed: usize = self.failures.iter().map(|failure| failure.collections).sum();
-        let message = format!("{} not imported", counted(failed, "collection"));
+        let mut message = format!("{} not imported", counted(failed, "collection"));
+        let are_missing = self.failures.iter().all(|failure| failure.category == Category::NotFound);
+        if self.collections.is_empty() && are_missing {
+            message +=
+                ": the server has none of them; if its base URL is wrong, correct managedServer.http.url";
+        }
         Err(Failure::new(first.category, message))
     }
 
