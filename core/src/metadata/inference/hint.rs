@@ -14,6 +14,11 @@ use crate::path::LogicalPath;
 /// if the document has exactly this path as a collection.
 pub fn is_collection(document: &OpenApi, path: &LogicalPath) -> bool {
     let Some(item) = document.path(path.as_str(), "") else { return false };
+    // The document has paths below this name, and none for it: the item describes its siblings.
+    let is_sibling = || path.parent().is_some_and(|parent| children(document, &parent).contains(path.name()));
+    if item.segments().last().is_some_and(|last| last.literal().is_none()) && is_sibling() {
+        return false;
+    }
     let has = |method: &Method| item.operation(method).is_some();
     let changes = [Method::PUT, Method::PATCH, Method::DELETE].iter().any(has);
     let like_a_resource = has(&Method::GET) && changes && !has(&Method::POST);

@@ -9,9 +9,13 @@ use super::target::{Target, field_name};
 use crate::language::template::IdentityTemplate;
 use crate::metadata::openapi::{OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
+use crate::secret::is_secret_name;
 
 /// Attributes that identify a resource if the path does not name one, in order.
 const WELL_KNOWN: [&str; 7] = ["clientId", "alias", "name", "id", "key", "uuid", "uid"];
+
+/// Attributes that name a resource whose id the server assigns, in order.
+const STATED: [&str; 8] = ["clientId", "alias", "name", "slug", "key", "uid", "username", "title"];
 
 /// The methods whose response describes a resource, in order.
 const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
@@ -23,6 +27,8 @@ pub struct IdentityFields {
     pub alias: String,
     /// How much of this the document shows.
     pub basis: Basis,
+    /// The attributes that hold secrets, if the name of the collection suggests that its resources have some.
+    pub secrets: Vec<String>,
 }
 
 /// What shows the attributes of an identity.
@@ -67,9 +73,33 @@ pub fn fields(
         .and_then(|document| described.map(|path| attributes(document, path)).find(|found| !found.is_empty()))
         .unwrap_or_default();
     let variable = item.and_then(PathItem::last_variable).filter(|name| is_attribute(name));
-    choose(variable, &attributes, target.last_literal())
+    let mut chosen = choose(variable, &attributes, target.last_literal());
+    if let Some(alias) =
+        document.and_then(|document| stated_alias(document, collection?, &attributes, &chosen.alias))
+    {
+        let id = if attributes.contains("id") { "id".to_owned() } else { chosen.alias };
+        chosen = IdentityFields { id, alias, basis: Basis::Schema, ..chosen };
+    }
+    IdentityFields { secrets: secrets(target, &attributes), ..chosen }
 }
 
+/// Returns the attribute that names a resource if a create cannot state `alias`, because the server assigns it.
+fn stated_alias(
+    document: &OpenApi,
+    collection: &PathItem,
+    attributes: &BTreeSet<String>,
+    alias: &str,
+) -> Option<String> {
+    let schema = collection.operation(&Method::POST)?.structured_request_schema()?;
+    let (writable, required) = (document.writable_properties(schema), document.required_properties(schema));
+    if writable.is_empty() || writable.contains(alias) {
+        return None;
+    }
+    let known = || STATED.into_iter().filter(|name| writable.contains(*name) && attributes.contains(*name));
+    known().find(|name| required.contains(*name)).or_else(|| known().next()).map(str::to_owned)
+}
+
+/// Chooses the attributes for id and alias.
 fn choose(
     variable: Option<&str>,
     attributes: &BTreeSet<String>,
@@ -96,7 +126,7 @@ fn choose(
         Some(_) => Basis::Variable,
         None => Basis::Name,
     };
-    IdentityFields { id: id.to_owned(), alias, basis }
+    IdentityFields { id: id.to_owned(), alias, basis, secrets: Vec::new() }
 }
 
 /// Returns the letters of a name, which are equal in `clientId`, `client_id` and `client-id`.
@@ -104,12 +134,18 @@ fn letters(name: &str) -> impl Iterator<Item = u8> {
     name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).map(|byte| byte.to_ascii_lowercase())
 }
 
-/// Returns whether the name of the collection suggests that its resources have secrets.
-pub fn is_secret(target: &Target) -> bool {
-    target.last_literal().is_some_and(|name| {
+fn secrets(target: &Target, attributes: &BTreeSet<String>) -> Vec<String> {
+    let has_secrets = target.last_literal().is_some_and(|name| {
         let name = name.to_ascii_lowercase();
         name == "clients" || name.contains("secret") || name.contains("credential")
-    })
+    });
+    if !has_secrets {
+        return Vec::new();
+    }
+    if attributes.is_empty() {
+        return vec!["secret".to_owned()];
+    }
+    attributes.iter().filter(|name| is_secret_name(name)).cloned().collect()
 }
 
 fn attributes(document: &OpenApi, path: &PathItem) -> BTreeSet<String> {

@@ -175,7 +175,8 @@ impl<'a> Inference<'a> {
         // Payloads without attributes have neither identity attributes nor secret attributes.
         let has_attributes = !self.format.is_some_and(Format::is_unstructured);
         let identified = self.target.is_collection && has_attributes;
-        let secret = identified && identity::is_secret(self.target);
+        let secrets = self.identity.secrets.iter().filter(|_| identified);
+        let secrets: Vec<_> = secrets.map(|name| Pointer::from_token(name)).collect();
         let narrowed = self.collection.is_some_and(|path| self.target.is_narrowed_by(path));
         let implied = [None, Some(Format::Any), Some(Format::Concrete(PayloadType::Json))];
         ResourceSection {
@@ -183,7 +184,7 @@ impl<'a> Inference<'a> {
             alias: identified.then(|| placeholder(&self.identity.alias)),
             remote_collection_path: (all || narrowed).then(|| self.collection_template()),
             format: self.format.filter(|_| all || !implied.contains(&self.format)),
-            secret_attributes: secret.then(|| vec![Pointer::from_token("secret")]),
+            secret_attributes: (!secrets.is_empty()).then_some(secrets),
             ..ResourceSection::default()
         }
     }
@@ -194,14 +195,15 @@ impl<'a> Inference<'a> {
             _ if all => self.request(name, described),
             OperationName::Create if self.creates_at_item() => {
                 let method = described.map(|known| known.method().to_string());
-                (method, Some(default_path(OperationName::Get).to_owned()))
+                let path = self.slashed(name).unwrap_or_else(|| default_path(OperationName::Get).to_owned());
+                (method, Some(path))
             }
             // Neither the convention nor the document implies it.
             OperationName::Update => {
                 let post = described.filter(|known| *known.method() == Method::POST);
-                (post.map(|known| known.method().to_string()), None)
+                (post.map(|known| known.method().to_string()), self.slashed(name))
             }
-            _ => (None, None),
+            _ => (None, self.slashed(name)),
         };
         let writes = matches!(name, OperationName::Create | OperationName::Update);
         let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
@@ -216,6 +218,19 @@ impl<'a> Inference<'a> {
         self.target.is_collection
             && !has(self.collection, &[Method::POST])
             && has(self.item, &[Method::PUT, Method::POST])
+    }
+
+    /// Returns the path of an operation that sends a request if the document writes it with a slash at the end, which no
+    /// convention implies.
+    fn slashed(&self, name: OperationName) -> Option<String> {
+        conventional_method(name)?;
+        let is_of_item =
+            default_path(name) != "." || (name == OperationName::Create && self.creates_at_item());
+        let described = if is_of_item { self.item } else { self.collection };
+        described.filter(|path| path.template().ends_with('/'))?;
+        let path =
+            if is_of_item { default_path(OperationName::Get).to_owned() } else { self.collection_template() };
+        Some(path + "/")
     }
 
     /// Returns the description of an operation in the document.
@@ -251,7 +266,8 @@ impl<'a> Inference<'a> {
             (_, true) => self.item.map_or_else(String::new, |item| self.target.template_of(item, id_field)),
             (_, false) => self.target.item_template(id_field),
         };
-        (method.map(|method| method.to_string()), Some(path))
+        let slash = if self.slashed(name).is_some() { "/" } else { "" };
+        (method.map(|method| method.to_string()), Some(path + slash))
     }
 
     fn collection_template(&self) -> String {

@@ -70,6 +70,53 @@ fn a_resource_may_be_created_at_its_own_address() {
     assert_eq!(create("/keys/"), "POST /keys/{{/name}}");
 }
 
+#[rstest]
+#[case::required("{id: {readOnly: true}, name: {}, slug: {}}", "[slug]", "id", "slug")]
+#[case::not_required("{slug: {}, name: {}}", "[]", "id", "name")]
+#[case::the_client_states_the_id("{id: {}, name: {}}", "[id, name]", "id", "id")]
+#[case::no_name("{color: {}}", "[]", "id", "id")]
+#[case::not_described("{}", "[]", "id", "id")]
+fn a_create_cannot_state_an_id_that_the_server_assigns(
+    #[case] properties: &str,
+    #[case] required: &str,
+    #[case] id: &str,
+    #[case] alias: &str,
+) {
+    let schema = |schema: String| format!("{{content: {{application/json: {{schema: {schema}}}}}}}");
+    let body = schema(format!("{{properties: {properties}, required: {required}}}"));
+    let answer = schema("{properties: {id: {}, name: {}, slug: {}}}".to_owned());
+    let paths = format!(
+        "{{/shops: {{post: {{requestBody: {body}}}}}, '/shops/{{id}}': {{get: {{responses: {{'200': {answer}}}}}}}}}"
+    );
+    let document = OpenApi::parse(format!("paths: {paths}").as_bytes()).unwrap();
+    let resource = infer_all("/shops/", Some(&document)).unwrap().resource.unwrap();
+    let template = |name| Some(format!("{{{{/{name}}}}}"));
+    assert_eq!((resource.id, resource.alias), (template(id), template(alias)));
+}
+
+#[test]
+fn slashes_at_the_end_come_from_the_document() {
+    let document = document(&["GET,POST /api/sites/", "GET,PUT,DELETE /api/sites/{id}/"]);
+    assert_snapshot!(yaml(&infer("/api/sites/", Some(&document)).unwrap()), @"
+    operations:
+        create:
+            path: /api/sites/
+        delete:
+            path: ./{{/id}}/
+        get:
+            path: ./{{/id}}/
+        list:
+            path: /api/sites/
+        update:
+            path: ./{{/id}}/
+    resource:
+        alias: '{{/id}}'
+        id: '{{/id}}'
+    ");
+    assert_eq!(request("/api/sites/", Some(&document), OperationName::List), "GET /api/sites/");
+    assert_eq!(request("/api/sites/", Some(&document), OperationName::Update), "PUT /api/sites/{{/id}}/");
+}
+
 #[test]
 fn validation_comes_from_the_document() {
     assert_snapshot!(compact("/pets", PETS), @"
@@ -343,6 +390,20 @@ fn secret_attributes(#[case] target: &str, #[case] expected: bool) {
 }
 
 #[rstest]
+#[case::no_attributes("{}", &["/secret"])]
+#[case::the_secret("{id: {}, secret: {}}", &["/secret"])]
+#[case::another_name("{id: {}, client_secret: {}}", &["/client_secret"])]
+#[case::none("{id: {}, name: {}}", &[])]
+fn the_document_names_the_secrets(#[case] properties: &str, #[case] expected: &[&str]) {
+    let schema = format!("{{content: {{application/json: {{schema: {{properties: {properties}}}}}}}}}");
+    let paths = format!("{{/clients: {{}}, '/clients/{{id}}': {{get: {{responses: {{'200': {schema}}}}}}}}}");
+    let document = OpenApi::parse(format!("paths: {paths}").as_bytes()).unwrap();
+    let resource = infer("/clients/", Some(&document)).unwrap().resource.unwrap_or_default();
+    let attributes = resource.secret_attributes.unwrap_or_default();
+    assert_eq!(attributes.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+}
+
+#[rstest]
 #[case::list_and_create(&["GET,POST /shops"], "/shops", true)]
 #[case::list_and_get_below(&["GET /shops", "GET /shops/{shopId}"], "/shops", true)]
 #[case::list_and_get_below_odd(&["GET /shops", "GET /shops/{shop-id}"], "/shops", true)]
@@ -352,6 +413,7 @@ fn secret_attributes(#[case] target: &str, #[case] expected: bool) {
 #[case::resource_with_post(&["GET,PUT,POST /shops/{shopId}"], "/shops/rio", true)]
 #[case::resource_by_text_is_a_collection(&["GET,DELETE /shops", "GET /shops/{shopId}"], "/shops", true)]
 #[case::nested(&["GET,POST /shops/{shopId}/tills"], "/shops/rio/tills", true)]
+#[case::sibling_of_a_resource(&["GET /shops/{id}", "GET /shops/name/{name}"], "/shops/name", false)]
 #[case::unknown(&["GET,POST /shops"], "/tills", false)]
 fn hints(#[case] paths: &[&str], #[case] path: &str, #[case] expected: bool) {
     assert_eq!(is_collection(&document(paths), &LogicalPath::parse(path).unwrap()), expected);

@@ -29,11 +29,21 @@ impl OpenApi {
         self.property_names(schema, &["allOf", "anyOf", "oneOf", "items"])
     }
 
+    /// Returns the same properties without those that a request cannot set (`readOnly`).
+    pub fn writable_properties(&self, schema: &Pointer) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.walk(schema, &["allOf", "anyOf", "oneOf"], &mut |schema| {
+            let is_fixed = |property: &Value| property.get("readOnly") == Some(&Value::Bool(true));
+            let writable = properties(schema).filter(|(_, property)| !is_fixed(property));
+            names.extend(writable.map(|(name, _)| name.clone()));
+        });
+        names
+    }
+
     fn property_names(&self, schema: &Pointer, keywords: &[&str]) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.walk(schema, keywords, &mut |schema| {
-            let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-            names.extend(properties.map(|(name, _)| name.clone()));
+            names.extend(properties(schema).map(|(name, _)| name.clone()));
         });
         names
     }
@@ -58,4 +68,8 @@ impl OpenApi {
             }
         }
     }
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
