@@ -296,7 +296,8 @@ impl Reader {
             NextPage::End => "end".to_owned(),
             NextPage::At(reference) => format!("at {reference}"),
             NextPage::With(parameters) => {
-                let parameters = parameters.iter().map(|(name, value)| format!("{name}={value}"));
+                let text = |value: &Value| value.scalar_text().unwrap_or_default();
+                let parameters = parameters.iter().map(|(name, value)| format!("{name}={}", text(value)));
                 format!("with {}", parameters.collect::<Vec<_>>().join("&"))
             }
             NextPage::Unknown => "unknown".to_owned(),

@@ -20,7 +20,7 @@ use rstest::rstest;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// A request, and the status, the `Link` or other fields, and the body of its response. `SERVER` stands for the server's
+/// A request, with the body of a `filter`, and the status, the `Link` or other fields, and the body of its response. `SERVER` stands for the server's
 /// URL.
 type Route = (&'static str, u16, &'static str, &'static str);
 
@@ -77,7 +77,11 @@ impl Server {
 async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response {
     let shop = request.headers().get("x-shop").map(|shop| format!(" {}", shop.to_str().unwrap()));
     let uri = request.uri().to_string();
-    let line = format!("{} {}", request.method(), uri.strip_prefix("/api").unwrap_or("outside"));
+    let mut line = format!("{} {}", request.method(), uri.strip_prefix("/api").unwrap_or("outside"));
+    if uri.ends_with("/filter") {
+        let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
+        line = format!("{line} {}", str::from_utf8(&body).unwrap());
+    }
     script.log.lock().unwrap().push(format!("{line}{}", shop.unwrap_or_default()));
     let found = script.routes.iter().find(|(route, ..)| *route == line);
     let (status, link, body) =
@@ -168,6 +172,22 @@ const NUMBERS: &[Route] = &[
     "operations: {list: {pagination: {style: page, parameter: p, size: 1, start: 0}}}",
     &[("GET /orders?p=0", 200, "", r#"[{"id":1}]"#), ("GET /orders?p=1", 200, "", "[]")],
     "1"
+)]
+#[case::numbers_in_the_body(
+    "operations: {list: {method: POST, path: ./filter, pagination: {style: offset, parameter: /offset, sizeParameter: /limit, size: 1}}}",
+    &[
+        (r#"POST /orders/filter {"limit":1,"offset":0}"#, 200, "", r#"[{"id":1}]"#),
+        (r#"POST /orders/filter {"limit":1,"offset":1}"#, 200, "", "[]"),
+    ],
+    "1"
+)]
+#[case::a_cursor_in_the_body(
+    "operations: {list: {method: POST, path: ./filter, body: {page: {size: 9}}, pagination: {style: cursor, pointer: /after, parameter: /page/after}}}",
+    &[
+        (r#"POST /orders/filter {"page":{"size":9}}"#, 200, "", r#"{"items":[{"id":1}],"after":"1"}"#),
+        (r#"POST /orders/filter {"page":{"after":"1","size":9}}"#, 200, "", r#"{"items":[{"id":2}]}"#),
+    ],
+    "1 2"
 )]
 #[case::operation(
     "operations: {list: {method: POST, query: {view: brief}, headers: {X-Shop: rio}}}",

@@ -105,6 +105,7 @@ mod server;
 mod server_check;
 mod server_get;
 mod terminal;
+mod trailing_slashes;
 mod usage;
 mod validate;
 mod version;

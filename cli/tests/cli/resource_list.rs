@@ -19,6 +19,8 @@ const ROUTES: &[Route] = &[
     ("GET /numbered?from=0&max=2", 200, r#"[{"id":"n1"},{"id":"n2"}]"#),
     ("GET /numbered?from=2&max=2", 200, r#"[{"id":"n3"}]"#),
     ("GET /more", 200, r#"{"items":[{"id":"m1"}],"hasMore":true}"#),
+    ("GET /policies", 200, r#"{"keys":["till"]}"#),
+    ("GET /policies/till", 200, r#"{"rules":"read"}"#),
     ("GET /twins", 200, r#"[{"id":1,"name":"a"},{"id":2,"name":"a"}]"#),
     ("GET /same", 200, r#"[{"name":"a"},{"name":"a"}]"#),
     ("GET /broken", 200, r#"{"items":[{"id":"b1"}],"next":"?page=2"}"#),
@@ -30,6 +32,11 @@ const FILES: &[(&str, &str)] = &[
     ("repo/shops/rio/resource.json", r#"{"id":"u1","name":"Rio","pin":"0420"}"#),
     ("repo/shops/lima/resource.yaml", "id: u222\nname: L"),
     ("repo/shops/rio/tills/t1/resource.json", r#"{"id":"t1"}"#),
+    (
+        "repo/policies/_/metadata.yaml",
+        "resource: {id: /name, alias: /name}\noperations:\n  list: {mode: names, transforms: [{jqExpression: .keys}]}\n  \
+         get: {transforms: [{jqExpression: '. + {name: \"{{/name}}\"}'}]}\n",
+    ),
     ("repo/twins/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
     ("repo/same/_/metadata.yaml", "resource: {id: /name}"),
     ("repo/empty/_/metadata.yaml", "{}"),
@@ -193,4 +200,10 @@ fn failures(#[case] args: &[&str], #[case] code: i32, #[case] fragment: &str) {
     let run = list(args);
     assert_eq!((run.code, run.stdout.as_str()), (code, ""));
     assert!(run.stderr.contains(fragment), "{}", run.stderr);
+}
+
+#[test]
+fn transforms_of_listed_names_have_the_attributes_of_the_identity() {
+    let run = list(&["/policies", "-o", "jq=.[0]"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "{\"name\":\"till\",\"rules\":\"read\"}\n"), "{run}");
 }

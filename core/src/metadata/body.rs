@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::document::{OperationMode, OperationName, ResolvedValidation};
 use super::overlay::{Relation, json_patch, merge_patch};
+use super::pagination::{member, replace_members};
 use super::{Evaluation, MetadataError, Rendered};
 use crate::language::template::{Kind, Template};
 use crate::payload::{Class, Descriptor, Object, Value, encode};
@@ -30,7 +31,10 @@ impl Evaluation<'_> {
         rendered: &Rendered,
         payload: &Value,
     ) -> Result<Option<Body>, MetadataError> {
-        let stated = self.rules.resolved.operation(operation).body.as_ref();
+        let stated = self.rules.resolved.operation(operation).body.clone();
+        let is_paged =
+            operation == OperationName::List && self.page.iter().any(|(name, _)| member(name).is_some());
+        let stated = stated.or_else(|| is_paged.then(|| Value::Object(Object::new())));
         let transforms_delete = operation == OperationName::Delete
             && !self.rules.resolved.operation(operation).transforms.is_empty();
         let writes = matches!(operation, OperationName::Create | OperationName::Update) || transforms_delete;
@@ -38,7 +42,9 @@ impl Evaluation<'_> {
         let body = match stated {
             Some(stated) => {
                 let field = || format!("operations.{operation}.body");
-                self.encode(rendered, &self.filled(stated.clone(), &field)?, false)?
+                let filled = self.filled(stated, &field)?;
+                let body = if is_paged { replace_members(filled, &self.page) } else { filled };
+                self.encode(rendered, &body, false)?
             }
             None if !writes
                 || payload.is_null() && (transforms_delete || self.class() != Class::Structured) =>

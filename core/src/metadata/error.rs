@@ -71,7 +71,7 @@ pub enum MetadataError {
         source: IdentityError,
     },
     /// A template cannot be rendered for the resource.
-    #[error("{path}: {field}: {source}")]
+    #[error("{path}: {field}: {source}{}", given(.fields))]
     Render {
         /// The resource.
         path: LogicalPath,
@@ -79,6 +79,8 @@ pub enum MetadataError {
         field: Box<Origin>,
         /// The fault.
         source: Box<TemplateError>,
+        /// The fields of the path, if the template needs another one.
+        fields: Vec<String>,
     },
     /// The rendered text of a template is not allowed in its field.
     #[error("{path}: {field}: \"{rendered}\" {reason}")]
@@ -254,4 +256,8 @@ impl Categorized for MetadataError {
             Self::DuplicateAlias { .. } => Category::Conflict,
         }
     }
+}
+
+fn given(fields: &[String]) -> String {
+    if fields.is_empty() { String::new() } else { format!("; the path has {}", fields.join(", ")) }
 }

@@ -1,17 +1,21 @@
 //! Applies rules to one resource or collection: renders requests and runs transforms.
 
+use std::collections::BTreeSet;
+
 use http::{HeaderName, HeaderValue, Method, header};
 
-use super::document::OperationName;
+use super::document::{OperationName, Pagination};
 use super::identity::Identity;
 use super::openapi::{ApiOperation, PathItem};
-use super::pagination::replace_parameters;
+use super::pagination::{PageParameters, replace_parameters};
 use super::rules::{OperationRules, REMOTE_COLLECTION, StepRules, Steps, step_field};
 use super::transform::{Pipeline, Step, TransformError};
 use super::{MetadataError, Rules};
 use crate::language::jq::{Context, ResourceReader};
 use crate::language::referred::ReferenceValues;
-use crate::language::template::{DerivedFields, Descendants, Scope, Target, Template, derive_fields};
+use crate::language::template::{
+    DerivedFields, Descendants, Scope, Target, Template, TemplateError, derive_fields,
+};
 use crate::path::{LogicalPath, PathNames, url_path};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
@@ -62,6 +66,8 @@ pub struct Evaluation<'a> {
     reader: Option<&'a dyn ResourceReader>,
     /// The values that templates refer to.
     values: Option<&'a dyn ReferenceValues>,
+    /// The parameters of the page of a list.
+    pub(super) page: PageParameters,
 }
 
 impl Rules {
@@ -119,6 +125,7 @@ impl<'a> Evaluation<'a> {
             observed: None,
             reader: None,
             values,
+            page: rules.pagination().map(Pagination::first_page).unwrap_or_default(),
         };
         evaluation.derived = derive_fields(&evaluation.target(), &rules.patterns);
         evaluation.remote_collection = evaluation.render_collection()?;
@@ -145,12 +152,18 @@ impl<'a> Evaluation<'a> {
         Ok(self)
     }
 
+    /// Returns the evaluation for another page of the list than the first one.
+    #[must_use]
+    pub fn at_page(self, page: PageParameters) -> Self {
+        Self { page, ..self }
+    }
+
     /// The rules.
     pub fn rules(&self) -> &Rules {
         self.rules
     }
 
-    /// Renders the request of `operation`; for [`OperationName::List`], that of the first page. It renders all
+    /// Renders the request of `operation`; for [`OperationName::List`], that of the page. It renders all
     /// templates of the operation, so a faulty template fails each use of the operation.
     pub fn render(&self, operation: OperationName) -> Result<Rendered, MetadataError> {
         let compiled = self.rules.operation(operation);
@@ -159,13 +172,13 @@ impl<'a> Evaluation<'a> {
         let path = self.text(&compiled.path, &|| field("path"))?;
         let path = self.address(&path).map_err(|reason| self.unusable(field("path"), &path, reason))?;
         let item = self.rules.api.as_ref().and_then(|api| api.path(&path));
-        // The query, in which the parameters of the first page take precedence.
+        // The query, in which the parameters of the page take precedence.
         let mut query = Vec::with_capacity(compiled.query.len());
         for (name, value) in &compiled.query {
             query.push((name.clone(), self.text(value, &|| field(&format!("query.{name}")))?));
         }
-        if let Some(pagination) = self.rules.pagination().filter(|_| operation == OperationName::List) {
-            replace_parameters(&mut query, pagination.first_page());
+        if operation == OperationName::List {
+            replace_parameters(&mut query, &self.page);
         }
         // Method and headers.
         let mut rendered = Rendered {
@@ -377,36 +390,44 @@ impl<'a> Evaluation<'a> {
         if let Some(text) = template.static_text() {
             return Ok(text.to_owned());
         }
-        template.render(&self.scope(Some(&self.remote_collection))).map_err(|source| MetadataError::Render {
-            path: self.subject.path.clone(),
-            field: self.rules.origin(field()).into(),
-            source: Box::new(source),
-        })
+        let rendered = template.render(&self.scope(Some(&self.remote_collection)));
+        rendered.map_err(|source| self.unrendered(field(), source))
+    }
+
+    fn unrendered(&self, field: String, source: TemplateError) -> MetadataError {
+        let is_missing = matches!(source, TemplateError::Missing(_));
+        let fields: BTreeSet<_> = self.derived.names().filter(|_| is_missing).collect();
+        let fields = fields.into_iter().map(str::to_owned).collect();
+        let field = self.rules.origin(field).into();
+        MetadataError::Render { path: self.subject.path.clone(), field, source: Box::new(source), fields }
     }
 
     fn render_collection(&self) -> Result<String, MetadataError> {
         let Some(template) = &self.rules.remote_collection else {
             return Ok(self.written(self.collection.as_str().to_owned()));
         };
-        let rendered = template.render(&self.scope(None)).map_err(|source| MetadataError::Render {
-            path: self.subject.path.clone(),
-            field: self.rules.origin(REMOTE_COLLECTION.to_owned()).into(),
-            source: Box::new(source),
-        })?;
+        let rendered = template
+            .render(&self.scope(None))
+            .map_err(|source| self.unrendered(REMOTE_COLLECTION.to_owned(), source))?;
         absolute(&[&rendered])
             .map(|path| self.written(path))
             .map_err(|reason| self.unusable(REMOTE_COLLECTION.to_owned(), &rendered, reason))
     }
 
-    /// Returns the absolute path for a rendered `path`; one that starts with `.` is relative to the collection.
+    /// Returns the absolute path for a rendered `path`; one that starts with `.` is relative to the collection. A slash
+    /// after its last name is kept, because some servers know no other address.
     fn address(&self, rendered: &str) -> Result<String, &'static str> {
         let rendered = rendered.trim();
-        match rendered.chars().next() {
-            None => Err("is empty"),
-            Some('.') => absolute(&[&self.remote_collection, rendered]),
-            Some(_) => absolute(&[rendered]),
+        let mut path = match rendered.chars().next() {
+            None => return Err("is empty"),
+            Some('.') => absolute(&[&self.remote_collection, rendered])?,
+            Some(_) => absolute(&[rendered])?,
+        };
+        let last = rendered.trim_end_matches('/').rsplit('/').next();
+        if rendered.ends_with('/') && !matches!(last, Some("" | "." | "..")) {
+            path.push('/');
         }
-        .map(|path| self.written(path))
+        Ok(self.written(path))
     }
 
     /// Returns a path in the form of [`Rendered::path`].
@@ -486,7 +507,7 @@ pub(super) const fn default_method(operation: OperationName) -> Method {
     }
 }
 
-/// Joins the texts to an absolute path, without empty and `.` segments, and with `..` resolved.
+/// Joins the texts to an absolute path, without empty and `.` segments and a slash at the end, and with `..` resolved.
 fn absolute(parts: &[&str]) -> Result<String, &'static str> {
     let mut segments: Vec<&str> = Vec::new();
     for segment in parts.iter().flat_map(|part| part.split('/')) {

@@ -71,7 +71,11 @@ const TILLS: &str = "resource: {remoteCollectionPath: \"/v2/{{/shop}}/tills\"}";
 #[case("./import", "/v2/rio/tills/import")]
 #[case("./", "/v2/rio/tills")]
 #[case("../gone/{{/id}}", "/v2/rio/gone/7")]
-#[case("/abs//x/", "/abs/x")]
+#[case("/abs//x/", "/abs/x/")]
+#[case("/abs/x//", "/abs/x/")]
+#[case("./{{/id}}/", "/v2/rio/tills/7/")]
+#[case("../", "/v2/rio")]
+#[case("/", "/")]
 #[case("bare/{{/id}}", "/bare/7")]
 fn paths_relative_to_the_remote_collection(#[case] template: &str, #[case] expected: &str) {
     let document = format!("{TILLS}\noperations: {{get: {{path: \"{template}\"}}}}");

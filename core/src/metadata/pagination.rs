@@ -22,15 +22,19 @@ pub struct PageView<'a> {
     pub continues: bool,
 }
 
+/// The parameters of the request for a page. A name that is a JSON Pointer is that of a member of the body, and others are
+/// those of query parameters.
+pub type PageParameters = Vec<(String, Value)>;
+
 /// The page that follows a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum NextPage {
     /// There is no further page.
     End,
     /// The page at this URI reference, relative to the URL of the current page.
     At(String),
-    /// The page that the list request returns with these query parameters.
-    With(Vec<(String, String)>),
+    /// The page that the list request returns with these parameters.
+    With(PageParameters),
     /// There is a further page, but its request is unknown. Resources that are not on a page may exist.
     Unknown,
 }
@@ -162,11 +166,10 @@ impl<'a> Pager<'a> {
         }
     }
 
-    fn cursor(&self, pointer: &Pointer, answer: &Value) -> Result<Option<String>, MetadataError> {
+    fn cursor(&self, pointer: &Pointer, answer: &Value) -> Result<Option<Value>, MetadataError> {
         match pointer.get(answer).filter(|value| is_meaningful(value)) {
             None => Ok(None),
-            Some(Value::String(cursor)) => Ok(Some(cursor.clone())),
-            Some(number @ (Value::Int(_) | Value::Float(_))) => Ok(number.scalar_text()),
+            Some(cursor @ (Value::String(_) | Value::Int(_) | Value::Float(_))) => Ok(Some(cursor.clone())),
             Some(other) => {
                 let reason = format!("{pointer} is {}, not a string or number", other.kind());
                 Err(self.misfit(".pointer", reason))
@@ -198,8 +201,8 @@ impl<'a> Pager<'a> {
 }
 
 impl Pagination {
-    /// Returns the query parameters of the first page.
-    pub(super) fn first_page(&self) -> Vec<(String, String)> {
+    /// Returns the parameters of the first page.
+    pub(super) fn first_page(&self) -> PageParameters {
         self.numbered()
             .map(|numbered| numbered.parameters(numbered.start.into(), numbered.size.into()))
             .unwrap_or_default()
@@ -207,9 +210,10 @@ impl Pagination {
 }
 
 impl Numbered {
-    fn parameters(&self, position: u64, size: u64) -> Vec<(String, String)> {
-        let size = self.size_parameter.iter().map(|name| (name.clone(), size.to_string()));
-        std::iter::once((self.parameter.clone(), position.to_string())).chain(size).collect()
+    fn parameters(&self, position: u64, size: u64) -> PageParameters {
+        let number = |number| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let size = self.size_parameter.iter().map(|name| (name.clone(), number(size)));
+        std::iter::once((self.parameter.clone(), number(position))).chain(size).collect()
     }
 }
 
@@ -279,11 +283,23 @@ fn is_meaningful(value: &Value) -> bool {
     }
 }
 
-/// Replaces the parameters in `query` that have the names of `parameters`, and sorts the result by name.
-pub(crate) fn replace_parameters(query: &mut Vec<(String, String)>, parameters: Vec<(String, String)>) {
-    query.retain(|(name, _)| parameters.iter().all(|(replaced, _)| replaced != name));
-    query.extend(parameters);
+/// Replaces the parameters in `query` that have the names of query parameters of a page, and sorts the result by name.
+pub(super) fn replace_parameters(query: &mut Vec<(String, String)>, page: &PageParameters) {
+    query.retain(|(name, _)| page.iter().all(|(replaced, _)| replaced != name));
+    let own = page.iter().filter(|(name, _)| member(name).is_none());
+    query.extend(own.filter_map(|(name, value)| Some((name.clone(), value.scalar_text()?))));
     query.sort();
+}
+
+/// Returns `body` with the members of a page.
+pub(super) fn replace_members(body: Value, page: &PageParameters) -> Value {
+    let members = page.iter().filter_map(|(name, value)| Some((member(name)?, value)));
+    members.fold(body, |body, (pointer, value)| pointer.put(body, value.clone()))
+}
+
+/// Returns the place of a parameter in the body; `None` if it is a query parameter.
+pub(super) fn member(name: &str) -> Option<Pointer> {
+    Pointer::parse(name).ok().filter(|pointer| !pointer.is_root())
 }
 
 #[cfg(test)]
@@ -317,7 +333,7 @@ mod tests {
     }
 
     fn with(parameters: &[(&str, &str)]) -> NextPage {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), yaml(value));
         NextPage::With(parameters.iter().map(own).collect())
     }
 

@@ -189,6 +189,9 @@ impl BaseUrl {
         } else {
             append(&mut url, segments_of(path));
         }
+        if path.ends_with('/') && segments_of(path).next().is_some() {
+            url.set_path(&format!("{}/", url.path()));
+        }
         if request.query.is_empty() {
             url.set_query(self.query.as_deref());
         } else {
@@ -342,7 +345,7 @@ mod tests {
     #[case("https://h.test/api/?t=1", "users/J D", &[("q", "a&b")], "https://h.test/api/users/J%20D?q=a%26b&t=1")]
     #[case("https://h.test", "/a%2Fb", &[], "https://h.test/a%252Fb")]
     #[case("https://h.test/x%20y", "/a", &[], "https://h.test/x%20y/a")]
-    #[case("https://h.test/api", "//users///7/", &[], "https://h.test/api/users/7")]
+    #[case("https://h.test/api", "//users///7/", &[], "https://h.test/api/users/7/")]
     #[case("https://h.test/?k=1&a=0", "/x", &[("k", "2")], "https://h.test/x?a=0&k=2")]
     #[case("https://h.test", "/a?b#c", &[], "https://h.test/a%3Fb%23c")]
     #[case("https://h.test", "/a[1]|^b", &[], "https://h.test/a%5B1%5D%7C%5Eb")]
@@ -364,7 +367,7 @@ mod tests {
 
     #[rstest]
     #[case("/queues/%2F/q%231", Some("https://h.test/api/queues/%2F/q%231"))]
-    #[case("//a//%252F/", Some("https://h.test/api/a/%252F"))]
+    #[case("//a//%252F/", Some("https://h.test/api/a/%252F/"))]
     #[case("/a/%2e%2E/b", None)]
     #[case("/a/.%2E", None)]
     #[case("/a/%2E%2E%2Fb", Some("https://h.test/api/a/%2E%2E%2Fb"))]

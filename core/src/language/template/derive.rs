@@ -54,7 +54,7 @@ impl DerivedFields {
     }
 
     /// All names; a name may be duplicated.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.from_patterns.keys().chain(self.plural.keys()).map(String::as_str)
     }
 }

@@ -20,25 +20,25 @@ pub enum Pagination {
         /// The pointer of the value. If it is absent, null, false or empty, the list ends.
         pointer: Pointer,
     },
-    /// The body has a text or number that is sent in a query parameter of the next request.
+    /// The body has a text or number that is sent in a parameter of the next request.
     Cursor {
         /// The pointer of the value. If it is absent, null, false or empty, the list ends.
         pointer: Pointer,
-        /// The query parameter.
+        /// The query parameter, or the pointer of the member of the request's body.
         parameter: String,
     },
-    /// A query parameter is the number of entries to skip.
+    /// A parameter is the number of entries to skip.
     Offset(Numbered),
-    /// A query parameter is the number of the page.
+    /// A parameter is the number of the page.
     Page(Numbered),
 }
 
 /// Pages that are requested in sequence, up to the first one that is not full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
-    /// The query parameter.
+    /// The query parameter, or the pointer of the member of the request's body.
     pub parameter: String,
-    /// The query parameter for the size; `None` if the server has a fixed size.
+    /// The same for the size; `None` if the server has a fixed size.
     pub size_parameter: Option<String>,
     /// The number of entries on a full page, from 1 to [`Numbered::MAX_SIZE`].
     pub size: u32,
@@ -80,9 +80,9 @@ pub(super) struct PaginationFields {
     style: PaginationStyle,
     /// The pointer of the URL (style next) or of the cursor of the next page in a response.
     pointer: Option<Pointer>,
-    /// The query parameter for the cursor, the offset or the number of the page.
+    /// The query parameter for the cursor, the offset or the number of the page, or a pointer to a member of the body.
     parameter: Option<String>,
-    /// The query parameter for the size, unless the server has a fixed size.
+    /// The query parameter for the size, or a pointer to a member of the body; unless the server has a fixed size.
     size_parameter: Option<String>,
     /// The number of entries on a full page.
     #[serde(default, deserialize_with = "size")]

@@ -254,6 +254,9 @@ fn pagination(field: &str, stated: &Pagination) -> Outcome {
         if name.is_some_and(|name| name.trim().is_empty()) {
             return invalid(format!("{field}.{key}"), "is blank; name the query parameter");
         }
+        if let Some(Err(error)) = name.filter(|name| name.starts_with('/')).map(|name| Pointer::parse(name)) {
+            return invalid(format!("{field}.{key}"), error.to_string());
+        }
     }
     if size.is_some() && size == parameter {
         return invalid(format!("{field}.sizeParameter"), "must differ from parameter");

@@ -269,7 +269,8 @@ impl Attempt<'_> {
     /// Sends a write of the resource.
     pub async fn exchange(&self, request: &Request) -> Result<Response, ServerError> {
         let path = self.call.at.as_ref().unwrap_or(&self.action.path).as_str();
-        let names = path.split('/').chain(request.path.rsplit('/').next()).map(percent_decoded);
+        let names =
+            path.split('/').chain(request.path.trim_end_matches('/').rsplit('/').next()).map(percent_decoded);
         self.writer.session.client.keeping(names.collect()).send(request).await
     }
 

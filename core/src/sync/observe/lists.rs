@@ -13,7 +13,7 @@ use crate::error::{Categorized as _, Category};
 use crate::language::referred::{KnownValues, ReferenceValues};
 use crate::memory::Share;
 use crate::metadata::{
-    Entries, Listing, MetadataError, NextPage, OperationName, Rules, Shape, replace_parameters,
+    Entries, Listing, MetadataError, NextPage, OperationName, PageParameters, Rules, Shape,
 };
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -54,19 +54,26 @@ impl Remote {
     /// metadata addresses the collection by the names of its parents. Otherwise returns `collection`.
     async fn listed_as(&self, collection: &LogicalPath) -> LogicalPath {
         let Some(declared) = self.declared_at(collection) else { return collection.clone() };
-        let requests = (self.list_request(collection).await, self.list_request(&declared).await);
+        let requests = (self.list_request(collection, None).await, self.list_request(&declared, None).await);
         match requests {
             (Ok(located), Ok(other)) if located == other => declared,
             _ => collection.clone(),
         }
     }
 
-    async fn list_request(&self, collection: &LogicalPath) -> Result<Request, SyncError> {
+    async fn list_request(
+        &self,
+        collection: &LogicalPath,
+        page: Option<PageParameters>,
+    ) -> Result<Request, SyncError> {
         let rules = self.rules(collection).await?;
         let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
         let values = self.values_of_list(&rules, collection, &declared).await?;
         let values = values.as_deref().map(|values| values as &dyn ReferenceValues);
-        let evaluation = rules.on_collection_with(collection, values)?.declared_in(&declared)?;
+        let mut evaluation = rules.on_collection_with(collection, values)?.declared_in(&declared)?;
+        if let Some(page) = page {
+            evaluation = evaluation.at_page(page);
+        }
         request(&evaluation, OperationName::List, &Value::Null)
     }
 
@@ -84,7 +91,7 @@ impl Remote {
         }
         let rules = self.rules(collection).await?;
         let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
-        let mut request = self.list_request(collection).await?;
+        let mut request = self.list_request(collection, None).await?;
         let transforms = Arc::new(Transforms {
             collection: collection.clone(),
             values: self.values_of_list(&rules, collection, &declared).await?,
@@ -120,8 +127,8 @@ impl Remote {
                 NextPage::End => return Ok(List::of(pages.finish(false), held)),
                 NextPage::Unknown => return Ok(List::of(pages.finish(true), held)),
                 NextPage::At(reference) => request.following(&url, &reference),
-                NextPage::With(parameters) => {
-                    replace_parameters(&mut request.query, parameters);
+                NextPage::With(page) => {
+                    request = self.list_request(collection, Some(page)).await?;
                     Ok(request.clone())
                 }
             };

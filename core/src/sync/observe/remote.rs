@@ -424,7 +424,12 @@ impl Remote {
     async fn read_listed(&self, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
         let at = wanted.with_remote_id(&entry.remote_id);
         let identity = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
-        let listed = Resource { identity, payload: Arc::new(entry.payload.clone()), ..wanted.clone() };
+        // A name without members has no values for templates.
+        let payload = match &entry.payload {
+            Value::Object(members) if members.is_empty() => Arc::clone(&wanted.payload),
+            shown => Arc::new(shown.clone()),
+        };
+        let listed = Resource { identity, payload, ..wanted.clone() };
         match self.read_at(&listed).await {
             Ok(observed) => Ok(Observed { at, ..observed }),
             Err(SyncError::Absent(_)) if wanted.rules.reads_from_list() => Ok(Observed::new(at, None)),
