@@ -22,7 +22,7 @@ use crate::controller::expand::Expansion;
 use crate::controller::workers;
 use crate::crd::Limits;
 use crate::directories::{Directories, Owner};
-use crate::http_server;
+use crate::http_server::HttpServer;
 use crate::leader::Candidate;
 use crate::shard::{Keeper, Namespaces};
 use crate::telemetry::{self, Health, Metrics, MetricsExporter, Readers};
@@ -69,20 +69,12 @@ pub async fn operate(
     let Platform { client, directories, identity, election, keeper, .. } = platform;
     directories.prepare()?;
     let metrics = Arc::new(Metrics::new()?);
-    let health = Arc::new(Health::default());
-    let close = CancellationToken::new();
-    let scraped = telemetry::server("metrics", telemetry::scrape(Arc::clone(&metrics)));
-    let scraped = match platform.metrics_readers {
-        Some(readers) => readers.guard(scraped)?,
-        None => scraped,
-    };
+    let (health, close) = (Arc::new(Health::default()), CancellationToken::new());
     let probes = telemetry::server("probes", telemetry::probes(Arc::clone(&health)));
     let mut background = Tasks::default();
-    for (address, server) in [(platform.metrics_address, scraped), (platform.probe_address, probes)] {
-        if let Some(listener) = http_server::listen(&address, server.purpose).await? {
-            background.spawn(server.name(), server.serve(listener, close.clone()));
-        }
-    }
+    let scraped = scraped(platform.metrics_readers, &metrics)?;
+    background.serve(&platform.metrics_address, scraped, &close).await?;
+    background.serve(&platform.probe_address, probes, &close).await?;
     if let Some(exporter) = platform.metrics_exporter {
         background.spawn("export of metrics", exporter.run(Arc::clone(&metrics)));
     }
@@ -104,10 +96,7 @@ pub async fn operate(
         Arc::clone(&metrics),
         namespaces,
     );
-    if let Some(listener) = http_server::listen(&platform.webhook_address, "webhooks").await? {
-        let server = receiver.server();
-        background.spawn(server.name(), server.serve(listener, close.clone()));
-    }
+    background.serve(&platform.webhook_address, receiver.server(), &close).await?;
     let context = Arc::new(Context {
         events: Events::new(client.clone(), identity),
         client,
@@ -132,6 +121,14 @@ pub async fn operate(
     result
 }
 
+fn scraped(readers: Option<Readers>, metrics: &Arc<Metrics>) -> Result<HttpServer, RuntimeError> {
+    let open = telemetry::server("metrics", telemetry::scrape(Arc::clone(metrics)));
+    Ok(match readers {
+        Some(readers) => readers.guard(open)?,
+        None => open,
+    })
+}
+
 /// Serves the admission webhooks. The replica is not ready before their certificate is loaded.
 async fn admit(
     options: AdmissionOptions,
@@ -142,9 +139,7 @@ async fn admit(
 ) -> Result<(), RuntimeError> {
     let certificates = Arc::new(Certificates::default());
     let acceptor = certificates.acceptor()?;
-    if let Some(listener) = http_server::listen(&options.address, "admission reviews").await? {
-        let server = admission::server(reviewer, acceptor);
-        background.spawn(server.name(), server.serve(listener, close.clone()));
+    if background.serve(&options.address, admission::server(reviewer, acceptor), close).await? {
         let follow = Arc::clone(&certificates).follow(options.certificates);
         background.spawn("certificate of the admission webhooks", follow);
         health.await_certificate(certificates.loaded());

@@ -6,6 +6,8 @@ use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::RuntimeError;
+use crate::args::BindAddress;
+use crate::http_server::{self, HttpServer, ListenError};
 
 /// The tasks that run as long as the process, with names for the log.
 #[derive(Default)]
@@ -18,6 +20,19 @@ impl Tasks {
     pub fn spawn(&mut self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
         let id = self.running.spawn(task).id();
         self.names.insert(id, name.into());
+    }
+
+    /// Runs `server` at `address` until `close` is cancelled. Returns whether the address is on.
+    pub async fn serve(
+        &mut self,
+        address: &BindAddress,
+        server: HttpServer,
+        close: &CancellationToken,
+    ) -> Result<bool, ListenError> {
+        let listener = http_server::listen(address, server.purpose).await?;
+        Ok(listener
+            .map(|listener| self.spawn(server.name(), server.serve(listener, close.clone())))
+            .is_some())
     }
 
     /// Waits until a task ends before `stop` is cancelled. Does not return if none does.

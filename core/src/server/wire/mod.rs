@@ -382,27 +382,7 @@ impl Wire {
             Purpose::Resource => BODY_LIMIT,
             Purpose::Token => TOKEN_BODY_LIMIT,
         };
-        let body = match collect(&mut answer, limit).await {
-            Ok(Collected::Whole(body)) => body,
-            // The mark lets the redactor find a secret whose end is cut off.
-            Ok(Collected::Cut(body)) if failed => [&body, "…".as_bytes()].concat().into(),
-            Ok(Collected::Cut(_)) => {
-                return Err(Failed::finally(ServerError::TooLarge {
-                    method: request.method.clone(),
-                    path: request.path.clone(),
-                    limit,
-                }));
-            }
-            Ok(Collected::Short(shortage)) => {
-                let (method, path) = (request.method.clone(), request.path.clone());
-                return Err(Failed::finally(ServerError::Memory { method, path, shortage }));
-            }
-            Err(error) => {
-                let reason = format!("the answer is incomplete: {}", causes(&error));
-                let error = request.failed(self.redaction.redact(&reason));
-                return Err(Failed { error, failure: Failure::Interrupted });
-            }
-        };
+        let body = self.body(request, &mut answer, limit, failed).await?;
         if let Some(exchange_trace) = self.exchange_trace(call) {
             exchange_trace.answer(status, started.elapsed(), answer.headers(), &body);
         }
@@ -427,6 +407,34 @@ impl Wire {
             paging: Paging::of(status, headers),
             body,
         })
+    }
+
+    /// Reads the body of an answer. Only that of a `failed` request may be cut at `limit`.
+    async fn body(
+        &self,
+        request: &Request,
+        answer: &mut reqwest::Response,
+        limit: usize,
+        failed: bool,
+    ) -> Result<bytes::Bytes, Failed> {
+        match collect(answer, limit).await {
+            Ok(Collected::Whole(body)) => Ok(body),
+            // The mark lets the redactor find a secret whose end is cut off.
+            Ok(Collected::Cut(body)) if failed => Ok([&body, "…".as_bytes()].concat().into()),
+            Ok(Collected::Cut(_)) => {
+                let (method, path) = (request.method.clone(), request.path.clone());
+                Err(Failed::finally(ServerError::TooLarge { method, path, limit }))
+            }
+            Ok(Collected::Short(shortage)) => {
+                let (method, path) = (request.method.clone(), request.path.clone());
+                Err(Failed::finally(ServerError::Memory { method, path, shortage }))
+            }
+            Err(error) => {
+                let reason = format!("the answer is incomplete: {}", causes(&error));
+                let error = request.failed(self.redaction.redact(&reason));
+                Err(Failed { error, failure: Failure::Interrupted })
+            }
+        }
     }
 
     /// Returns the path of `request` without secrets. The path is not encoded, so a plain search finds them.

@@ -346,17 +346,29 @@ impl Remote {
         if is_open && self.parent_is_absent(&at.path, doomed).await {
             verdict = judge(&question, Address::NoParent, &not_listed);
         }
+        self.concluded(wanted, &at, read, address, verdict).await
+    }
+
+    /// Returns what `read` at `address` and the `verdict` on it show.
+    async fn concluded(
+        &self,
+        wanted: &Resource,
+        at: &Resource,
+        read: Read,
+        address: Address<'_>,
+        verdict: Verdict<'_>,
+    ) -> Result<Observed, SyncError> {
         // The server may reject a name in the place of an id. Then the list decides.
-        let is_name = question.wanted.id.is_none() && rejects_address(&read);
+        let is_name = Wanted::of(at).id.is_none() && rejects_address(&read);
         let decides = is_name && !matches!(&verdict, Verdict::Unknown(doubt) if !doubt.is_about_entries());
         match (verdict, read) {
             (Verdict::Here, read) => read,
-            (Verdict::Present(entry), _) => self.read_listed(&at, entry).await,
+            (Verdict::Present(entry), _) => self.read_listed(at, entry).await,
             // The first answer of the server is the error that helps users.
             (_, Err(error)) if address == Address::Unreadable && !decides => Err(error),
             (Verdict::Absent(proof), _) => {
                 tracing::debug!(path = %wanted.path, ?proof, "absent");
-                Ok(Observed::new(at, None))
+                Ok(Observed::new(at.clone(), None))
             }
             (Verdict::Unknown(doubt), _) => Err(wanted.undecided(doubt)),
         }

@@ -178,11 +178,8 @@ impl SyncPolicies {
         };
         // Run.
         let key = round.key();
-        let scope = round.object.spec.scope().map_err(Failure::spec_invalid)?;
-        let server = round.object.spec.managed_server_ref.name.clone();
-        let _territory = self.territories.enter(&key, &server, &scope).await;
-        let knowledge = self.knowledge(&key, &fingerprint);
-        let recurrences = self.recurrences(&key, &round.status);
+        let (knowledge, recurrences) =
+            (self.knowledge(&key, &fingerprint), self.recurrences(&key, &round.status));
         let plan = RunPlan {
             inputs,
             fingerprint,
@@ -194,6 +191,19 @@ impl SyncPolicies {
             knowledge,
             recurrences,
         };
+        self.run(round, key, plan).await
+    }
+
+    /// Runs the plan when no other run of the server has an overlapping scope.
+    async fn run(
+        &self,
+        round: &mut Round<'_, SyncPolicy>,
+        key: Key,
+        plan: RunPlan,
+    ) -> Result<Outcome, Failure> {
+        let scope = round.object.spec.scope().map_err(Failure::spec_invalid)?;
+        let server = round.object.spec.managed_server_ref.name.clone();
+        let _territory = self.territories.enter(&key, &server, &scope).await;
         let started = |fingerprint: &Fingerprint| self.remember(&key, fingerprint.clone());
         let (outcome, recurrences) = Box::pin(run::run(round, &self.pools, plan, started)).await?;
         if let Some(recurrences) = recurrences {
