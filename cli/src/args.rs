@@ -411,7 +411,7 @@ mod tests {
         let (mut refusals, mut checked) = (Vec::new(), 0);
         for_each_flag(&mut |words, flag| {
             let name = flag.get_long().unwrap_or_default();
-            if matches!(flag.get_action(), ArgAction::Help) {
+            if matches!(flag.get_action(), ArgAction::Help | ArgAction::Version) {
                 return;
             }
             let long = |value: &str| format!("--{name}{value}");
