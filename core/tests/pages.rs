@@ -80,7 +80,8 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     let mut line = format!("{} {}", request.method(), uri.strip_prefix("/api").unwrap_or("outside"));
     if uri.ends_with("/filter") {
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
-        line = format!("{line} {}", str::from_utf8(&body).unwrap());
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        line = format!("{line} {body}");
     }
     script.log.lock().unwrap().push(format!("{line}{}", shop.unwrap_or_default()));
     let found = script.routes.iter().find(|(route, ..)| *route == line);
@@ -306,13 +307,21 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
     ],
     "ValidationError: list of /orders: the pages do not end: page 3 was read before"
 )]
+#[case::the_same_cursor_in_the_body(
+    "operations: {list: {method: POST, path: ./filter, pagination: {style: cursor, pointer: /after, parameter: /after}}}",
+    &[
+        ("POST /orders/filter null", 200, "", r#"{"items":[{"id":1}],"after":"1"}"#),
+        (r#"POST /orders/filter {"after":"1"}"#, 200, "", r#"{"items":[{"id":2}],"after":"1"}"#),
+    ],
+    "ValidationError: list of /orders: the pages do not end: page 3 was read before"
+)]
 #[case::nothing_new(
     FIXED,
     &[
         ("GET /orders?page=1", 200, "", r#"[{"id":1}]"#),
         ("GET /orders?page=2", 200, "", r#"[{"id":1}]"#),
     ],
-    "ValidationError: list of /orders: the pages do not end: page 2 shows only what earlier ones showed: does the server know the query parameters of operations.list.pagination?"
+    "ValidationError: list of /orders: the pages do not end: page 2 shows only what earlier ones showed: does the server know the parameters of operations.list.pagination?"
 )]
 #[case::another_path(
     "{}",

@@ -103,11 +103,12 @@ impl Remote {
         let (mut asked, mut held) = (Ok(request.clone()), Vec::new());
         loop {
             let page = async {
-                let mut response = self.ask_list(&asked?).await?;
+                let asked = asked?;
+                let mut response = self.ask_list(&asked).await?;
                 self.check_parents(collection, &response).await?;
                 let (answer, share) = decoded(collection, &mut response, rules.payload_type()).await?;
                 held.push(share);
-                let next = pages.next(&response, &answer);
+                let next = pages.next(&asked, &response, &answer);
                 // If the answer is not a list, this error is reported and not that of the pagination.
                 let entries = rules.entries(collection, transforms.run(answer).await?)?;
                 entries.named.iter().for_each(|entry| self.session.hide_names(&rules, &entry.payload));

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bytes::Bytes;
 use url::Url;
 
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entries, NextPage, PageView, Pager, Rules, Shape, is_usual_page};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::server::{NextLink, Response, ServerError};
+use crate::server::{NextLink, Request, Response, ServerError};
 use crate::sync::model::{Doubt, SyncError};
 
 /// The limits of a list. A longer list is treated as endless.
@@ -39,8 +40,8 @@ pub(super) struct Pages<'a> {
     counted: u64,
     /// Whether the server may have cut the list at the length of a usual page, and ignores the request for the next one.
     undecided: bool,
-    /// The URLs of the pages.
-    seen: HashSet<Url>,
+    /// The URLs of the pages, and the bodies of the requests for them.
+    seen: HashSet<(Url, Bytes)>,
     found: Entries,
     /// The index of the first entry of each id.
     places: HashMap<String, usize>,
@@ -53,8 +54,13 @@ impl<'a> Pages<'a> {
         Self { collection, pager, bounds, number: 1, bytes, empty, counted, undecided, seen, found, places }
     }
 
-    /// Returns the page after the current one. `answer` is the decoded body of `response` before the transforms.
-    pub(super) fn next(&mut self, response: &Response, answer: &Value) -> Result<NextPage, SyncError> {
+    /// Returns the page after the current one, the answer to `asked`. `answer` is the decoded body of `response` before the transforms.
+    pub(super) fn next(
+        &mut self,
+        asked: &Request,
+        response: &Response,
+        answer: &Value,
+    ) -> Result<NextPage, SyncError> {
         self.bytes += response.body.len();
         let link = response.next_link();
         let next = self.pager.next(PageView {
@@ -64,7 +70,8 @@ impl<'a> Pages<'a> {
             total: response.paging.total,
             continues: response.paging.continues,
         })?;
-        if !self.seen.insert(response.url.clone()) {
+        let body = asked.body.as_ref().map(|body| body.bytes.clone());
+        if !self.seen.insert((response.url.clone(), body.unwrap_or_default())) {
             return Err(self.never_ends("was read before"));
         }
         Ok(next)
@@ -92,7 +99,7 @@ impl<'a> Pages<'a> {
                 self.undecided = true;
                 return Ok(NextPage::End);
             }
-            return Err(self.never_ends("shows only what earlier ones showed: does the server know the query parameters of operations.list.pagination?"));
+            return Err(self.never_ends("shows only what earlier ones showed: does the server know the parameters of operations.list.pagination?"));
         }
         self.empty = if self.is_empty(shown + page.nameless) { self.empty + 1 } else { 0 };
         let goes_on = matches!(next, NextPage::At(_) | NextPage::With(_));
@@ -162,7 +169,6 @@ impl<'a> Pages<'a> {
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
     use http::{Method, StatusCode};
     use rstest::rstest;
 
@@ -197,7 +203,7 @@ mod tests {
                 paging: crate::server::Paging::default(),
                 body: Bytes::from(body),
             };
-            let next = pages.next(&response, &answer).unwrap();
+            let next = pages.next(&Request::default(), &response, &answer).unwrap();
             let entries = rules.entries(&collection, answer).unwrap();
             if let Err(error) = pages.add(entries, next) {
                 return (page, error);
