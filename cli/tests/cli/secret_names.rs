@@ -116,3 +116,20 @@ fn plans_do_not_show_the_credential_of_the_server() {
         assert!(!run.stdout.contains("credential-31"), "{run}");
     }
 }
+
+/// Metadata does not declare the attribute, and Git does not state it.
+#[rstest]
+#[case::text(&["plan", "/", "-r"])]
+#[case::json(&["plan", "/", "-r", "-o", "json"])]
+#[case::markdown(&["plan", "/", "-r", "-o", "markdown"])]
+#[case::diff(&["resource", "diff", "/", "-r"])]
+#[case::patch(&["resource", "diff", "/shops/rio"])]
+fn differences_do_not_show_what_is_probably_a_secret(#[case] args: &[&str]) {
+    let server = ApiServer::rest(&["/shops"], Ids::Given);
+    server.put("/shops/rio", json!({"id": "rio", "owner": {"token": CANARY, "name": "ana"}}));
+    let place = Place::new(server, &[("shops/rio/resource.json", r#"{"id": "rio"}"#)]);
+    let run = place.run(args);
+    let shown = format!("{}{}", run.stdout, run.stderr);
+    assert!(shown.contains("ana") || shown.contains("members"), "{run}");
+    assert!(!shown.contains("canary"), "{run}");
+}

@@ -43,13 +43,25 @@ fn describes(document: &OpenApi, target: &Target) -> bool {
 /// Returns the literal names one level below `path` in the document, for completion.
 pub fn children<'d>(document: &'d OpenApi, path: &LogicalPath) -> BTreeSet<&'d str> {
     let above: Vec<&str> = path.segments().collect();
+    // A name that the document has at a place is not a value of a variable there.
+    let named = |depth: usize| {
+        let mut paths = document.paths().filter(|item| begins_with(item.segments(), &above[..depth]));
+        paths.any(|item| item.segments().get(depth).and_then(Segment::literal) == Some(above[depth]))
+    };
+    let named: Vec<bool> = (0..above.len()).map(named).collect();
     let below = |item: &'d PathItem| {
         let (parents, rest) = item.segments().split_at_checked(above.len())?;
-        let fits = parents
-            .iter()
-            .zip(&above)
-            .all(|(segment, name)| segment.literal().is_none_or(|text| text == *name));
+        let is_other = |(parent, named): (&Segment, &bool)| *named && parent.literal().is_none();
+        let fits = begins_with(parents, &above) && !parents.iter().zip(&named).any(is_other);
         rest.first().filter(|_| fits).and_then(Segment::literal)
     };
     document.paths().filter_map(below).collect()
+}
+
+fn begins_with(segments: &[Segment], names: &[&str]) -> bool {
+    segments.len() >= names.len()
+        && segments
+            .iter()
+            .zip(names)
+            .all(|(segment, name)| segment.literal().is_none_or(|text| text == *name))
 }

@@ -6,7 +6,7 @@ use crate::metadata::Difference;
 use crate::metadata::document::OnRemove;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
-use crate::secrets::DeclaredSecrets;
+use crate::secrets::{DeclaredSecrets, detect};
 use crate::sync::model::{
     Action, Call, Intent, Observed, Options, Reason, Resource, Sending, Step, SyncError, Wanted,
     WrittenValues,
@@ -92,6 +92,10 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     }
     let mut secrets = desired.rules.resolved().declared_secrets();
     secrets.add(&desired.secrets);
+    if !options.show_secrets && !action.differences.is_empty() {
+        // The server may show secrets that metadata does not declare.
+        observed.payload.iter().for_each(|payload| secrets.add(&detect(payload)));
+    }
     if !secrets.is_empty() {
         secrets.learn(&desired.payload);
         observed.payload.iter().for_each(|payload| secrets.learn(payload));
