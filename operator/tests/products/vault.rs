@@ -140,7 +140,7 @@ const PATHS: [(&str, &str); 8] = [
     ("/groups/operators", "/identity/group/name/operators"),
 ];
 
-/// Vault documents POST where the bundle creates with PUT, which it accepts as well.
+/// Vault documents POST where the bundle creates with PUT, and a slash at the end of most lists. It accepts both.
 #[tokio::test(flavor = "multi_thread")]
 async fn most_requests_are_inferred_from_the_document_of_vault() {
     let product = start().await;
@@ -161,7 +161,10 @@ async fn most_requests_are_inferred_from_the_document_of_vault() {
             shell.run(&["resource", "metadata", "infer", &collection, "--apply"]);
             requests(path)
         });
-        let parts = |requests: &[[[String; 2]; 5]]| requests.as_flattened().as_flattened().to_vec();
+        let parts = |requests: &[[[String; 2]; 5]]| {
+            let parts = requests.as_flattened().as_flattened().iter();
+            parts.map(|part| if part.ends_with('/') { "." } else { part }.to_owned()).collect::<Vec<_>>()
+        };
         let (stated, inferred) = (parts(&stated), parts(&inferred));
         let found = stated.iter().zip(&inferred).filter(|(stated, inferred)| stated == inferred).count();
         println!("vault: {found} of {} paths and methods are inferred", stated.len());
