@@ -31,6 +31,8 @@ struct Flow {
     steps: Vec<Value>,
     /// How many of the lists that show a step fail.
     failures: usize,
+    /// Whether it rejects updates.
+    rejects: bool,
     creates: usize,
     /// The number of updates under way, and the most at once.
     updates: (usize, usize),
@@ -67,6 +69,9 @@ async fn answer(State(flow): State<Shared>, method: Method, uri: Uri, body: Stri
             tokio::time::sleep(Duration::from_millis(20)).await;
             let mut flow = lock();
             flow.updates.0 -= 1;
+            if flow.rejects {
+                return (StatusCode::UNPROCESSABLE_ENTITY, json!({"error": "no forms"}).to_string());
+            }
             let step = flow.steps.iter_mut().find(|step| step["id"] == sent["id"]).unwrap();
             *step = sent;
             (StatusCode::NO_CONTENT, String::new())
@@ -75,10 +80,9 @@ async fn answer(State(flow): State<Shared>, method: Method, uri: Uri, body: Stri
     }
 }
 
-/// Runs twice over four required steps. The first `failures` lists that show a step fail. Returns the report of each
-/// run, and the flow.
-async fn runs(failures: usize) -> ([Report; 2], Shared) {
-    let flow = Shared::new(Mutex::new(Flow { failures, ..Flow::default() }));
+/// Runs twice over four required steps. Returns the report of each run, and the flow.
+async fn runs(flow: Flow) -> ([Report; 2], Shared) {
+    let flow = Shared::new(Mutex::new(flow));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().fallback(answer).with_state(Arc::clone(&flow));
@@ -108,7 +112,7 @@ fn assert_complete([first, second]: &[Report; 2], flow: &Flow) {
 
 #[tokio::test]
 async fn updates_at_one_address_are_sent_one_after_the_other() {
-    let (reports, flow) = runs(0).await;
+    let (reports, flow) = runs(Flow::default()).await;
     let flow = flow.lock().unwrap();
     assert_complete(&reports, &flow);
     assert_eq!(flow.updates.1, 1);
@@ -117,17 +121,29 @@ async fn updates_at_one_address_are_sent_one_after_the_other() {
 /// The run does not end before it knows that they are complete.
 #[tokio::test]
 async fn created_resources_that_the_server_fails_to_show_are_read_again() {
-    let (reports, flow) = runs(4).await;
+    let (reports, flow) = runs(Flow { failures: 4, ..Flow::default() }).await;
     assert_complete(&reports, &flow.lock().unwrap());
 }
 
 /// They are never created again, and the run reports that their state is unknown.
 #[tokio::test]
 async fn created_resources_that_cannot_be_read_fail() {
-    let (reports, flow) = runs(usize::MAX).await;
+    let (reports, flow) = runs(Flow { failures: usize::MAX, ..Flow::default() }).await;
     assert_eq!(flow.lock().unwrap().creates, 4);
     for report in &reports {
         assert_eq!(report.outcome, Outcome::PartiallyFailed, "{report:?}");
         assert_eq!((report.stats.created, report.stats.failed), (0, 4), "{report:?}");
     }
+}
+
+#[tokio::test]
+async fn a_failure_names_the_update_after_a_create() {
+    let ([first, second], flow) = runs(Flow { rejects: true, ..Flow::default() }).await;
+    let messages = |report: &Report| -> Vec<String> {
+        report.failures.iter().map(|failure| failure.message.clone()).collect()
+    };
+    let update = "PUT /flow: remote request failed with status 422: {\"error\":\"no forms\"}";
+    assert_eq!(messages(&first), vec![format!("created, but not completed: {update}"); 4]);
+    assert_eq!(messages(&second), vec![update; 4]);
+    assert_eq!(flow.lock().unwrap().creates, 4);
 }

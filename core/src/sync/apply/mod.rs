@@ -365,7 +365,12 @@ impl Sender {
         }
         let outcome = self.stop.outcome(&action.path, self.prepare_and_write(action).await);
         tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
-        outcome
+        outcome.map_err(|error| match error {
+            SyncError::Server(_) | SyncError::Fixed(_) if self.writer.has_created(&action.path) => {
+                SyncError::Incomplete(Box::new(error))
+            }
+            other => other,
+        })
     }
 
     async fn prepare_and_write(&self, action: &Action) -> Result<Done, SyncError> {

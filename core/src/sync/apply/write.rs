@@ -58,6 +58,11 @@ impl Writer {
             .for_each(|known| *known = true);
     }
 
+    /// Whether the run has created the resource at `path`.
+    pub fn has_created(&self, path: &LogicalPath) -> bool {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
+    }
+
     /// Whether the ids of all parents of the resource at `path` that the run has created are known; `None` if it has
     /// created none of them.
     pub fn knows_new_parents(&self, path: &LogicalPath) -> Option<bool> {

@@ -131,6 +131,9 @@ pub enum SyncError {
         file = metadata_file(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
     Unfindable(LogicalPath, Option<String>),
+    /// The resource was created, and the update that sets what the create did not set fails.
+    #[error("created, but not completed: {0}")]
+    Incomplete(#[source] Box<SyncError>),
     /// The server had another version than the one just read, twice in a row.
     #[error(
         "{0}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
@@ -260,7 +263,7 @@ impl SyncError {
             Self::Undecided(_, Doubt::Failed(error) | Doubt::Hidden(error)) | Self::Parent(_, error) => {
                 error.of_server()
             }
-            Self::Page(_, _, source) => source.of_server(),
+            Self::Page(_, _, source) | Self::Incomplete(source) => source.of_server(),
             _ => None,
         }
     }
@@ -294,6 +297,7 @@ impl Categorized for SyncError {
             Self::Secret(error) => error.category(),
             Self::Undecided(_, doubt) => doubt.category(),
             Self::Parent(_, source) => source.category(),
+            Self::Incomplete(source) => source.category(),
             // A missing page does not mean a missing list: the list may have changed during the read.
             Self::Page(_, _, source) => match source.category() {
                 Category::NotFound => Category::Transport,
