@@ -6,13 +6,9 @@ use serde_json::{Value, json};
 use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
 use crate::safety::Place;
 
-/// Never shows the password, the key and the login.
-fn hiding(request: &Request, store: &mut Store) -> Answer {
+/// A server with users, which it shows in this form.
+fn showing(request: &Request, store: &mut Store, shown: fn(&Value) -> Value) -> Answer {
     let answer = request.rest(store, Ids::Stated("name"));
-    let shown = |user: &Value| match user.get("size") {
-        Some(size) => json!({"name": user["name"], "size": size}),
-        None => json!({"name": user["name"]}),
-    };
     match (request.method.as_str(), store.get(&request.path)) {
         ("GET", Some(user)) => Answer::json(200, &shown(user)),
         ("GET", None) if request.path == "/users" => {
@@ -20,6 +16,19 @@ fn hiding(request: &Request, store: &mut Store) -> Answer {
         }
         _ => answer,
     }
+}
+
+/// Never shows the password, the key and the login.
+fn hiding(request: &Request, store: &mut Store) -> Answer {
+    showing(request, store, |user| match user.get("size") {
+        Some(size) => json!({"name": user["name"], "size": size}),
+        None => json!({"name": user["name"]}),
+    })
+}
+
+/// Shows asterisks in place of secrets.
+fn masking(request: &Request, store: &mut Store) -> Answer {
+    showing(request, store, |user| user.to_string().replace("canary", "***").parse().unwrap())
 }
 
 fn users(resource: &str, ana: &Value) -> Place {
@@ -109,6 +118,32 @@ fn the_file_keeps_them(#[case] args: &[&str], #[values("{{secret .}}", "1")] pas
     assert_eq!(run.code, 0, "{run}");
     let size = if args.contains(&"--refresh") { 1 } else { 2 };
     assert_eq!(place.ana(), json!({"name": "ana", "size": size, "login": {"password": password}}));
+}
+
+/// The secret of the file stays in the store, and a mask without a value in the file is named.
+#[rstest]
+#[case::save(&["resource", "save", "/users/ana", "--force"])]
+#[case::secrets(&["resource", "save", "/users/", "--force", "--secret-attributes"])]
+#[case::import(&["import", "/users", "--force"])]
+fn the_file_keeps_what_the_server_masks(#[case] args: &[&str]) {
+    let ana = json!({"name": "ana", "size": 1, "password": "{{secret .}}", "value": "***"});
+    let files = [
+        ("users/_/metadata.yaml", "resource: {id: /name, alias: /name}\n"),
+        ("users/ana/resource.json", &*ana.to_string()),
+    ];
+    let place = Place::new(ApiServer::start(&["/users"], masking), &files);
+    let stored = place.run(&["secret", "set", "users/ana:/password", "canary"]);
+    assert_eq!(stored.code, 0, "{stored}");
+    let live = json!({"name": "ana", "size": 2, "password": "canary", "value": "canary", "list": ["canary"]});
+    place.server.put("/users/ana", live);
+    place.server.put("/users/bo", json!({"name": "bo", "value": "canary"}));
+    let run = place.home.run(args);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("the server masks /password, and an update"), "{run}");
+    assert!(run.stderr.contains("state /value in resource.writeOnlyAttributes"), "{run}");
+    let kept = json!({"name": "ana", "size": 2, "password": "{{secret .}}", "value": "***", "list": ["***"]});
+    assert_eq!(place.ana(), kept);
+    assert_eq!(place.run(&["secret", "get", "users/ana:/password"]).stdout.trim_end(), "canary");
 }
 
 #[test]

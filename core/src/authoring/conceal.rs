@@ -56,6 +56,8 @@ pub struct Concealed {
     pub whole: Vec<Declaration>,
     /// Secrets within arrays. Their keys hold an index, so they no longer match if the array is reordered.
     pub in_arrays: Vec<(LogicalPath, Pointer)>,
+    /// The attributes that the server masks, and the resources. Their files keep the values that they have.
+    pub masked: BTreeMap<Pointer, Vec<LogicalPath>>,
 }
 
 /// Takes the secrets out of `batches` without writing anything. Fails if
@@ -70,9 +72,16 @@ pub struct Concealed {
 pub fn conceal(
     store: &Store,
     metadata: &Metadata,
-    batches: Vec<Batch>,
+    mut batches: Vec<Batch>,
     options: &SecretOptions,
 ) -> Result<Concealed, AuthoringError> {
+    let mut concealed = Concealed::default();
+    // Replace what the server masks with the values of the files.
+    for draft in batches.iter_mut().filter(|batch| batch.observed).flat_map(|batch| &mut batch.drafts) {
+        for at in draft.keep_masked(store)? {
+            concealed.masked.entry(at).or_default().push(draft.path.clone());
+        }
+    }
     // Determine the secrets of each batch.
     let batches: Vec<_> = batches
         .into_iter()
@@ -86,7 +95,6 @@ pub fn conceal(
         }
     }
     // Replace the secrets with placeholders.
-    let mut concealed = Concealed::default();
     for batch in batches {
         batch.conceal(store, metadata, options, &mut concealed)?;
     }

@@ -12,6 +12,7 @@ mod detection;
 mod error;
 mod inferred;
 mod items;
+mod masked;
 
 pub use conceal::{Attributes, Concealed, SecretOptions, conceal};
 pub use declare::Declaration;

@@ -55,6 +55,15 @@ impl<'w> Change<'w> {
                  name it explicitly, as in {{{{secret \"a key\"}}}}"
             ));
         }
+        for (at, paths) in &concealed.masked {
+            let more =
+                if let [_] = paths[..] { String::new() } else { format!(" and {} more", paths.len() - 1) };
+            invocation.messages.warn(&format!(
+                "{}{more}: the server masks {at}, and an update may overwrite the value with the mask; \
+                 state {at} in resource.writeOnlyAttributes",
+                paths[0]
+            ));
+        }
         let stored = concealed.secrets.len();
         if stored > 0 {
             let secrets = workspace.context.open_secret_store(&invocation.messages)?;

@@ -1,0 +1,46 @@
+//! Masks such as `***`, which a server shows in place of secrets.
+
+use super::{Draft, stored};
+use crate::payload::Value;
+use crate::payload::pointer::{Pointer, array_index};
+use crate::repository::{RepositoryError, Store};
+
+impl Draft {
+    /// Replaces masks with the values that the existing file has at the same places, and returns the places of all masks.
+    /// Places within arrays stay as they are, because the entries may have another order. Blocks.
+    pub(super) fn keep_masked(&mut self, store: &Store) -> Result<Vec<Pointer>, RepositoryError> {
+        let mut found = Vec::new();
+        collect(&Pointer::default(), &self.payload, &mut found);
+        let before = if found.is_empty() { None } else { stored(store, &self.path)? };
+        for at in &found {
+            let is_in_array = at.tokens().iter().any(|token| array_index(token).is_some());
+            let kept = before.as_ref().and_then(|before| at.get(before)).filter(|_| !is_in_array);
+            if let (Some(value), Some(place)) = (kept, at.get_mut(&mut self.payload)) {
+                *place = value.clone();
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn collect(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
+    match value {
+        Value::String(text) if is_mask(text) => found.push(at.clone()),
+        Value::Object(members) => {
+            for (name, member) in members {
+                collect(&at.child(name), member, found);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect(&at.child(&index.to_string()), item, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a text consists of three or more asterisks or bullets.
+fn is_mask(text: &str) -> bool {
+    text.chars().all(|character| matches!(character, '*' | '•' | '●')) && text.chars().count() >= 3
+}
