@@ -8,10 +8,18 @@ use declarest_core::repository::{EntryKind, Tree};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 
-/// Returns a hint for the category of a failure, unless its message states a correction, which follows a semicolon.
+/// Returns a hint for a server whose base URL is probably wrong, or for the category of a failure, unless its message
+/// states a correction, which follows a semicolon.
 pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
-    let cause = failure.cause().filter(|cause| !cause.message.contains("; "))?;
-    let name = &invocation.opened_context()?.name;
+    let (cause, context) = (failure.cause()?, invocation.opened_context()?);
+    if context.statuses.are_all_missing() {
+        let advice = "the server answered 404 to each request; if its base URL is wrong, correct managedServer.http.url";
+        return Some(advice.to_owned());
+    }
+    if cause.message.contains("; ") {
+        return None;
+    }
+    let name = &context.name;
     let check = format!("\"declarest context check {name}\"");
     match cause.category {
         Category::Transport if cause.answered => None,

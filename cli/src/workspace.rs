@@ -212,7 +212,10 @@ async fn open_api(
         (None, Some(OpenApiHint::Url(url))) => OpenApiSource::parse(url.as_str())?,
         (None, None) => return Ok(None),
     };
-    Ok(Some(OpenApiLoader::new(client.clone(), source).load().await?))
+    let document = OpenApiLoader::new(client.clone(), source).load().await?;
+    // The document may be at another path of the server than its API.
+    context.statuses.forget();
+    Ok(Some(document))
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {

@@ -12,6 +12,7 @@ mod resolve;
 mod schema;
 mod secrets;
 mod section;
+mod statuses;
 mod store;
 mod value;
 mod warnings;

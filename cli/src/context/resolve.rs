@@ -9,8 +9,8 @@ use declarest_core::proxy::{Proxy as Proxies, ProxyCredentials};
 use declarest_core::repository::{Remote, RemoteAuth, RemoteUrl};
 use declarest_core::secrets::Secret;
 use declarest_core::server::{
-    Auth, BaseUrl, Client, Gate, Grant, HeaderCredential, OAuth2 as ServerOAuth2, Settings as ServerSettings,
-    Throttling,
+    Auth, BaseUrl, Client, Gate, Grant, HeaderCredential, OAuth2 as ServerOAuth2, RequestObserver,
+    Settings as ServerSettings, Throttling,
 };
 use declarest_core::transport::{TlsConfig, TlsError, TlsFiles};
 
@@ -25,6 +25,7 @@ use super::model::{
 use super::overrides;
 use super::secrets::secrets_of;
 use super::section::Setting as _;
+use super::statuses::Statuses;
 use super::value::{Count, GrantType, Text};
 use super::warnings;
 use crate::environment::Environment;
@@ -88,6 +89,8 @@ pub struct ResolvedContext {
     pub(super) credentials: Credentials,
     messages: Messages,
     proxies: ProxySet,
+    /// The statuses of the answers to all clients of the managed server.
+    pub statuses: Arc<Statuses>,
 }
 
 impl ResolvedContext {
@@ -109,6 +112,7 @@ impl ResolvedContext {
             proxies: ProxySet::new(&context, environment)?,
             credentials: Credentials::new(catalogue.credentials, environment, messages),
             messages: messages.clone(),
+            statuses: Arc::default(),
             name,
             context,
         })
@@ -241,7 +245,8 @@ impl ResolvedContext {
             throttling.max_concurrent_requests = Some(parallel.get() as usize);
         }
         let gate = Gate::new(&throttling)?;
-        Ok(Client::new(settings, Arc::new(gate), None)?)
+        let statuses = Arc::clone(&self.statuses) as Arc<dyn RequestObserver>;
+        Ok(Client::new(settings, Arc::new(gate), Some(statuses))?)
     }
 
     /// Returns the proxy for the server, its token endpoint and its `OpenAPI` document.

@@ -157,14 +157,18 @@ fn a_collection_that_cannot_be_listed_is_reported() {
 #[test]
 fn a_wrong_base_url_is_suspected_if_the_server_has_no_collection() {
     let world = described(World::new(&[], &[]));
+    let groups = r#""paths": {"/groups": {"get": {}, "post": {}}, "/groups/{id}": {"get": {}}, "#;
+    world.home.write("openapi.json", &DOCUMENT.replacen(r#""paths": {"#, groups, 1));
     insta::assert_snapshot!(world.run(&["import"]), @r#"
     exit 3
     --- stdout
+    /groups    not imported: GET /groups: remote request failed with status 404: {"error":"nothing at /groups"}
     /shops     not imported: GET /shops: remote request failed with status 404: {"error":"nothing at /shops"}
     /v2/users  not imported: GET /v2/users: remote request failed with status 404: {"error":"nothing at /v2/users"}
-    Import: 0 resources saved, 0 existing, 2 collections not imported.
+    Import: 0 resources saved, 0 existing, 3 collections not imported.
     --- stderr
-    2 collections not imported: the server has none of them; if its base URL is wrong, correct managedServer.http.url
+    3 collections not imported
+    hint: the server answered 404 to each request; if its base URL is wrong, correct managedServer.http.url
     "#);
 }
 

@@ -397,3 +397,24 @@ fn a_path_cannot_be_combined_with_a_saved_plan() {
     assert_eq!(run.code, 1, "{run}");
     assert!(run.stderr.contains("cannot be used with"), "{run}");
 }
+
+/// A server with another base URL answers 404 to everything. Messages about single resources do not name that cause.
+#[rstest]
+#[case::plan(&["plan", "/"])]
+#[case::apply(&["resource", "apply", "/", "-r"])]
+fn wrong_base_url(#[case] arguments: &[&str]) {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}\n");
+    world.declare("shops/rio/resource.yaml", "name: rio\n");
+    let catalogue = world.home.catalogue();
+    let wrong = catalogue.replace(&world.server.url(), &format!("{}/v2", world.server.url()));
+    world.home.write(".declarest/configs/contexts.yaml", &wrong);
+    let hint =
+        "the server answered 404 to each request; if its base URL is wrong, correct managedServer.http.url";
+    let run = world.run(arguments);
+    assert!(run.code != 0 && run.stderr.contains(hint), "{run}");
+
+    world.home.write(".declarest/configs/contexts.yaml", &catalogue);
+    let run = world.run(arguments);
+    assert!(!run.stderr.contains(hint), "{run}");
+}

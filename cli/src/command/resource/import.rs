@@ -231,13 +231,7 @@ impl Imported {
     pub fn check(&self) -> Result<(), Failure> {
         let Some(first) = self.failures.first() else { return Ok(()) };
         let failed: usize = self.failures.iter().map(|failure| failure.collections).sum();
-        let mut message = format!("{} not imported", counted(failed, "collection"));
-        let are_missing = self.failures.iter().all(|failure| failure.category == Category::NotFound);
-        if self.collections.is_empty() && are_missing {
-            message +=
-                ": the server has none of them; if its base URL is wrong, correct managedServer.http.url";
-        }
-        Err(Failure::new(first.category, message))
+        Err(Failure::new(first.category, format!("{} not imported", counted(failed, "collection"))))
     }
 
     /// Returns the summary: a line per collection, the failures, and the sums.
