@@ -154,6 +154,21 @@ fn a_collection_that_cannot_be_listed_is_reported() {
     assert!(world.declared("shops/lima/resource.json").is_some(), "the others are saved");
 }
 
+#[rstest]
+#[case::own("operations: {get: {transforms: [{excludeAttributes: [/seen]}]}}")]
+#[case::shared("operations: {defaults: {transforms: [{excludeAttributes: [/seen]}]}}")]
+fn attributes_that_reads_exclude_are_not_saved(#[case] metadata: &str) {
+    let world = plain();
+    world.declare("shops/_/metadata.yaml", metadata);
+    world.live("/shops/rio", r#"{"id": "rio", "tier": "gold", "seen": 7}"#);
+    assert_eq!(world.run(&["import", "/shops"]).code, 0);
+    assert_eq!(world.declared("shops/rio/resource.json").unwrap().matches("seen").count(), 0);
+    let plan = world.run(&["plan", "/shops/rio"]);
+    assert!(plan.stdout.contains("0 to update, 0 to delete, 2 unchanged"), "{plan}");
+    let listed = world.run(&["resource", "list", "/shops", "-o", "json"]);
+    assert!(!listed.stdout.contains("seen"), "{listed}");
+}
+
 #[test]
 fn a_wrong_base_url_is_suspected_if_the_server_has_no_collection() {
     let world = described(World::new(&[], &[]));

@@ -29,6 +29,7 @@ mod rendered;
 mod resolve;
 mod rules;
 mod source;
+mod steps;
 pub mod transform;
 mod validation;
 

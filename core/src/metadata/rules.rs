@@ -1,5 +1,6 @@
 //! Compiled rules: the merged documents that govern the same paths.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -12,9 +13,10 @@ use super::document::{
 };
 use super::identity::{Identity, IdentityRules};
 use super::openapi::PathItem;
-use super::transform::{self, Condition, Pipeline};
+use super::steps::{StepRules, Steps};
+use super::transform::Condition;
 use super::{Api, Entries, MetadataError, Origin, Validation, ValidationError, list, origin};
-use crate::language::jq::ProgramCache;
+use crate::language::jq::{Context, ProgramCache};
 use crate::language::template::IdentityTemplate;
 use crate::language::template::{
     DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
@@ -65,21 +67,6 @@ pub(super) struct OperationRules {
     pub query: Vec<(String, Template)>,
     pub headers: Vec<(HeaderName, Template)>,
     pub steps: Steps,
-}
-
-/// A transform pipeline, compiled if it does not depend on the resource.
-#[derive(Debug)]
-pub(super) enum Steps {
-    /// The pipeline is the same for all resources.
-    Fixed(Pipeline),
-    /// Some jq expressions depend on the resource.
-    Rendered(Vec<StepRules>),
-}
-
-#[derive(Debug)]
-pub(super) enum StepRules {
-    Fixed(Step),
-    Jq(Template),
 }
 
 impl Rules {
@@ -380,19 +367,31 @@ impl Rules {
         mode.and_then(OperationMode::patch_type)
     }
 
-    /// Returns whether an entry of a list may be used instead of a read of the member: no rule makes the two differ,
-    /// and no jq runs when they are compared. With jq, a partial entry could look complete, because `//` replaces
+    /// Returns whether an entry of a list may be used instead of a read of the member: no rule makes it differ from
+    /// [`Self::as_read`], and no jq runs when they are compared. With jq, a partial entry could look complete, because `//` replaces
     /// missing values.
     pub fn entries_may_stand_for_reads(&self) -> bool {
-        let unchanged = |operation| self.operation(operation).steps.is_empty();
+        let only_removes = |operation| self.operation(operation).steps.only_removing().is_some();
         let jq = |step: &Step| matches!(step, Step::Jq(_));
-        unchanged(OperationName::Get)
-            && unchanged(OperationName::List)
+        only_removes(OperationName::Get)
+            && only_removes(OperationName::List)
             && self.resolved.operation(OperationName::Get).path.is_none()
             && !self.lists_names()
             && self.absent.is_none()
             && self.resolved.write_only_attributes.is_empty()
             && !self.resolved.steps(OperationName::Compare).any(jq)
+    }
+
+    /// Returns an entry of a list as a read of the member shows it, if the steps of `get` only remove attributes. The
+    /// input of other steps may be an answer of another shape, so they leave the entry unchanged.
+    pub fn as_read<'v>(&self, entry: Cow<'v, Value>) -> Cow<'v, Value> {
+        match self.operation(OperationName::Get).steps.only_removing() {
+            Some(pipeline) if !pipeline.is_empty() => {
+                let read = pipeline.apply(entry.as_ref().clone(), Context::default());
+                read.map_or(entry, Cow::Owned)
+            }
+            _ => entry,
+        }
     }
 
     /// Returns a hash of the rules without the `OpenAPI` document. It is comparable only within this process.
@@ -502,48 +501,6 @@ fn any_in_body(body: &Value, test: &dyn Fn(&Template) -> bool) -> bool {
 /// Whether a template names the ids of parents.
 fn names_ids(template: &Template) -> bool {
     template.pointers().iter().any(|pointer| pointer.tokens().first().is_some_and(|name| name == "ids"))
-}
-
-impl Steps {
-    fn compile(resolved: &Resolved, operation: OperationName) -> Result<Self, DocumentError> {
-        let field = |index| step_field(resolved, operation, index);
-        let mut steps = Vec::new();
-        for (index, step) in resolved.steps(operation).enumerate() {
-            steps.push(match step {
-                Step::Jq(text) => match Template::parse(text, Kind::Jq) {
-                    Ok(template) if template.is_static() => StepRules::Fixed(step.clone()),
-                    Ok(template) => StepRules::Jq(template),
-                    Err(error) => return Err(template(&format!("{}.jqExpression", field(index)), &error)),
-                },
-                other => StepRules::Fixed(other.clone()),
-            });
-        }
-        if steps.iter().any(|step| matches!(step, StepRules::Jq(_))) {
-            return Ok(Self::Rendered(steps));
-        }
-        let pipeline = Pipeline::compile(resolved.steps(operation).cloned());
-        pipeline.map(Self::Fixed).map_err(|error| match error {
-            transform::TransformError::Expression { step, source } => {
-                invalid(&format!("{}.jqExpression", field(step)), source.to_string())
-            }
-            error => invalid(&format!("operations.{operation}.transforms"), error.to_string()),
-        })
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        match self {
-            Self::Fixed(pipeline) => pipeline.is_empty(),
-            Self::Rendered(steps) => steps.is_empty(),
-        }
-    }
-}
-
-/// Returns the field of the step of `operation` with this index. The shared steps come first.
-pub(super) fn step_field(resolved: &Resolved, operation: OperationName, index: usize) -> String {
-    match index.checked_sub(resolved.transforms.len()) {
-        None => format!("operations.defaults.transforms[{index}]"),
-        Some(own) => format!("operations.{operation}.transforms[{own}]"),
-    }
 }
 
 /// Returns the path of an operation if no document states one.

@@ -188,7 +188,7 @@ async fn a_list_that_fails_is_no_reason_to_write() {
 }
 
 #[rstest]
-#[case::get("operations: {get: {transforms: [{excludeAttributes: [/etag]}]}}")]
+#[case::get("operations: {get: {transforms: [{jqExpression: .}]}}")]
 #[case::list("operations: {list: {transforms: [{jqExpression: .}]}}")]
 #[case::elsewhere("operations: {get: {path: './{{/id}}'}}")]
 #[case::jq("operations: {compare: {transforms: [{jqExpression: .}]}}")]
@@ -199,6 +199,28 @@ async fn metadata_that_lets_reads_differ_from_lists_has_them_read(#[case] metada
     scene.run(Reading::Each).await;
     assert_eq!(unchanged(&scene.interval().await), 20);
     assert!(scene.server().counts().method("GET") >= 20, "{:?}", scene.asked());
+}
+
+/// The attributes that only the server states are in the entries, too.
+#[rstest]
+#[case::own("operations: {get: {transforms: [{excludeAttributes: [/seen]}]}}")]
+#[case::shared("operations: {defaults: {transforms: [{excludeAttributes: [/seen]}]}}")]
+#[tokio::test]
+async fn a_list_proves_equality_without_the_attributes_that_reads_exclude(#[case] metadata: &str) {
+    let mut scene = widgets(20, Config::default());
+    scene.write("widgets/_/metadata.yaml", metadata);
+    scene.run(Reading::Each).await;
+    for seen in 1..4 {
+        for index in 0..20 {
+            let body = json!({"id": format!("w{index}"), "size": index, "seen": seen});
+            scene.server().put_by_hand(&format!("/widgets/w{index}"), body);
+        }
+        assert_eq!(unchanged(&scene.interval().await), 20);
+        assert!(scene.server().counts().method("GET") <= 2, "{:?}", scene.asked());
+    }
+    scene.server().put_by_hand("/widgets/w7", json!({"id": "w7", "size": 70, "seen": 9}));
+    let report = scene.interval().await;
+    assert_eq!((report.stats.updated, report.stats.unchanged), (1, 19), "{report:?}");
 }
 
 #[tokio::test]

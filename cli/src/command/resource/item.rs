@@ -1,5 +1,6 @@
 //! Resources that were read, and their forms in output.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use clap::Args;
@@ -93,6 +94,7 @@ impl Item {
         let items = members.entries.into_iter().map(|(path, entry)| {
             let Entry { alias, remote_id, payload, .. } = entry;
             let rules = metadata.rules(&path)?;
+            let payload = rules.as_read(Cow::Owned(payload)).into_owned();
             Ok(Self::new(path, rules, Identity { alias, remote_id }, payload))
         });
         items.collect()

@@ -88,6 +88,11 @@ impl Pipeline {
         self.steps.is_empty()
     }
 
+    /// Returns whether its steps only remove attributes, so that they can run again on the result.
+    pub fn only_removes(&self) -> bool {
+        !self.steps.iter().any(|step| matches!(step, Compiled::Jq(_)))
+    }
+
     /// Runs all steps on `value`. Blocks while they run.
     ///
     /// Without steps, the value is returned unchanged. With steps, bytes are an error, because they have no attributes.

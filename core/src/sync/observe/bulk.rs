@@ -5,6 +5,7 @@
 //! If the entry of a member proved in an earlier run of the same revision that it is equal, the same entry proves it
 //! again.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -156,7 +157,8 @@ impl Bulk {
     ) -> Result<Option<Observed>, SyncError> {
         let knowledge = &self.remote.session.knowledge;
         let note = |whole| knowledge.judge(collection, &wanted.rules, whole);
-        if !is_desired(wanted, &entry.payload) {
+        let shown = wanted.rules.as_read(Cow::Borrowed(&entry.payload));
+        if !is_desired(wanted, &shown) {
             let observed = self.remote.read(wanted).await?;
             if observed.payload.as_ref().is_some_and(|payload| is_desired(wanted, payload)) {
                 // The list and the read show different payloads.
@@ -169,7 +171,7 @@ impl Bulk {
             let _ = proof.compared.set(whole);
         }
         let is_shown_whole = |observed: &Observed| {
-            let whole = observed.payload.as_ref() == Some(&entry.payload);
+            let whole = observed.payload.as_ref() == Some(&*shown);
             note(whole);
             whole
         };
@@ -177,7 +179,7 @@ impl Bulk {
         let is_proven = || knowledge.shows_whole(collection, &wanted.rules) == Some(true);
         let read = Box::pin(self.unless_proven(&proof.compared, wanted, is_shown_whole, is_proven)).await?;
         // The entry also proves the member that was read if both show the same.
-        if read.as_ref().is_none_or(|observed| observed.payload.as_ref() == Some(&entry.payload)) {
+        if read.as_ref().is_none_or(|observed| observed.payload.as_ref() == Some(&*shown)) {
             self.remote.transcript.note_equal(&wanted.path, entry);
         }
         Ok(read)
