@@ -68,9 +68,8 @@ pub fn fields(
     collection: Option<&PathItem>,
     item: Option<&PathItem>,
 ) -> IdentityFields {
-    let described = [item, collection].into_iter().flatten();
     let attributes = document
-        .and_then(|document| described.map(|path| attributes(document, path)).find(|found| !found.is_empty()))
+        .and_then(|document| Some(document.properties(description(document, collection, item)?)))
         .unwrap_or_default();
     let variable = item.and_then(PathItem::last_variable).filter(|name| is_attribute(name));
     let mut chosen = choose(variable, &attributes, target.last_literal());
@@ -148,9 +147,16 @@ fn secrets(target: &Target, attributes: &BTreeSet<String>) -> Vec<String> {
     attributes.iter().filter(|name| is_secret_name(name)).cloned().collect()
 }
 
-fn attributes(document: &OpenApi, path: &PathItem) -> BTreeSet<String> {
-    let answers = DESCRIBING.iter().filter_map(|method| path.operation(method)?.response_schema());
-    answers.map(|schema| document.properties(schema)).find(|names| !names.is_empty()).unwrap_or_default()
+/// Returns the schema of the answer that describes a resource, the first one with properties.
+pub fn description<'d>(
+    document: &OpenApi,
+    collection: Option<&'d PathItem>,
+    item: Option<&'d PathItem>,
+) -> Option<&'d Pointer> {
+    let paths = [item, collection].into_iter().flatten();
+    let mut answers = paths
+        .flat_map(|path| DESCRIBING.iter().filter_map(|method| path.operation(method)?.response_schema()));
+    answers.find(|schema| !document.properties(schema).is_empty())
 }
 
 /// Returns whether an identity template can refer to this attribute.

@@ -18,18 +18,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod direction;
 mod format;
 mod hint;
 mod identity;
 mod target;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
 
 use super::document::{
     Document, Format, OperationDefaultsSection, OperationName, OperationSection, OperationsSection,
-    ResourceSection, SchemaRef, ValidateSection,
+    ResourceSection, SchemaRef, Step, ValidateSection,
 };
 use super::evaluation::default_method;
 use super::openapi::{ApiOperation, OpenApi, PathItem};
@@ -38,9 +39,11 @@ use crate::error::{Categorized, Category};
 use crate::path::PathError;
 use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value};
+use crate::secret::is_secret_name;
 
 pub use hint::{children, is_collection};
 
+use direction::{OneWay, UPDATES};
 use identity::{Basis, IdentityFields};
 use target::{Target, placeholder};
 
@@ -145,6 +148,7 @@ struct Inference<'a> {
     item: Option<&'a PathItem>,
     identity: IdentityFields,
     format: Option<Format>,
+    one_way: OneWay,
 }
 
 impl<'a> Inference<'a> {
@@ -154,7 +158,13 @@ impl<'a> Inference<'a> {
         let identity = identity::fields(target, document, collection, item);
         let paths = || collection.into_iter().chain(item);
         let format = document.and_then(|document| format::of_paths(document, paths()));
-        Self { target, document, collection, item, identity, format }
+        // Payloads without attributes have neither identity attributes nor others.
+        let has_attributes = target.is_collection && !format.is_some_and(Format::is_unstructured);
+        let one_way = document
+            .filter(|_| has_attributes)
+            .map(|document| direction::one_way(document, collection, item, &identity))
+            .unwrap_or_default();
+        Self { target, document, collection, item, identity, format, one_way }
     }
 
     fn document(&self, all: bool) -> Document {
@@ -176,7 +186,10 @@ impl<'a> Inference<'a> {
         let has_attributes = !self.format.is_some_and(Format::is_unstructured);
         let identified = self.target.is_collection && has_attributes;
         let secrets = self.identity.secrets.iter().filter(|_| identified);
-        let secrets: Vec<_> = secrets.map(|name| Pointer::from_token(name)).collect();
+        let write_only = &self.one_way.hidden;
+        let hidden = write_only.iter().filter(|name| is_secret_name(name));
+        let secrets: BTreeSet<&String> = secrets.chain(hidden).collect();
+        let (secrets, write_only) = (pointers(secrets), pointers(write_only));
         let narrowed = self.collection.is_some_and(|path| self.target.is_narrowed_by(path));
         let implied = [None, Some(Format::Any), Some(Format::Concrete(PayloadType::Json))];
         ResourceSection {
@@ -185,6 +198,7 @@ impl<'a> Inference<'a> {
             remote_collection_path: (all || narrowed).then(|| self.collection_template()),
             format: self.format.filter(|_| all || !implied.contains(&self.format)),
             secret_attributes: (!secrets.is_empty()).then_some(secrets),
+            write_only_attributes: (!write_only.is_empty()).then_some(write_only),
             ..ResourceSection::default()
         }
     }
@@ -207,7 +221,12 @@ impl<'a> Inference<'a> {
         };
         let writes = matches!(name, OperationName::Create | OperationName::Update);
         let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
-        OperationSection { method, path, validate, ..OperationSection::default() }
+        let transforms = match name {
+            OperationName::Get => excluding(&self.one_way.fixed),
+            OperationName::Update => excluding(&self.one_way.initial),
+            _ => None,
+        };
+        OperationSection { method, path, transforms, validate, ..OperationSection::default() }
     }
 
     /// Whether the document only describes writes of a resource at its own address, which then also create it.
@@ -240,7 +259,7 @@ impl<'a> Inference<'a> {
             OperationName::Create if self.creates_at_item() => (self.item, &[Method::PUT, Method::POST]),
             OperationName::Create => (self.collection, &[Method::POST]),
             OperationName::Get | OperationName::Compare => (self.item, &[Method::GET]),
-            OperationName::Update => (self.item, &[Method::PUT, Method::PATCH, Method::POST]),
+            OperationName::Update => (self.item, &UPDATES),
             OperationName::Delete => (self.item, &[Method::DELETE]),
         };
         methods.iter().find_map(|method| path?.operation(method))
@@ -284,13 +303,21 @@ impl<'a> Inference<'a> {
         }
         let (document, schema) = (self.document?, operation.structured_request_schema()?);
         let required = document.required_properties(schema);
-        let required: Vec<_> = required.iter().map(|name| Pointer::from_token(name)).collect();
+        let required = pointers(&required);
         Some(ValidateSection {
             required_attributes: (!required.is_empty()).then_some(required),
             schema_ref: Some(SchemaRef::RequestBody),
             assertions: None,
         })
     }
+}
+
+fn pointers<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<Pointer> {
+    names.into_iter().map(|name| Pointer::from_token(name)).collect()
+}
+
+fn excluding(attributes: &BTreeSet<String>) -> Option<Vec<Step>> {
+    (!attributes.is_empty()).then(|| vec![Step::Exclude(pointers(attributes))])
 }
 
 #[cfg(test)]

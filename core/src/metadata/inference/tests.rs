@@ -94,6 +94,79 @@ fn a_create_cannot_state_an_id_that_the_server_assigns(
     assert_eq!((resource.id, resource.alias), (template(id), template(alias)));
 }
 
+/// The document of a server whose answers show more than a create can state, and whose updates cannot change the name.
+fn pools(answer: &str, create: &str, update: &str) -> OpenApi {
+    let schema = |schema: &str| format!("{{content: {{application/json: {{schema: {schema}}}}}}}");
+    let (answer, create, update) = (schema(answer), schema(create), schema(update));
+    let document = format!(
+        "paths: {{/pools: {{post: {{requestBody: {create}}}}}, '/pools/{{id}}': {{get: {{responses: {{'200': {answer}}}}}, \
+         patch: {{requestBody: {update}}}}}}}"
+    );
+    OpenApi::parse(document.as_bytes()).unwrap()
+}
+
+#[test]
+fn attributes_that_no_request_can_set_are_excluded() {
+    let document = pools(
+        "{properties: {id: {readOnly: true}, name: {}, slots: {}, created: {readOnly: true}, size: {readOnly: true}}}",
+        "{properties: {name: {}, slots: {}, size: {}, password: {writeOnly: true}, note: {writeOnly: true}}}",
+        "{properties: {slots: {}}, additionalProperties: false}",
+    );
+    assert_snapshot!(yaml(&infer("/pools/", Some(&document)).unwrap()), @"
+    operations:
+        create:
+            validate:
+                schemaRef: openapi:request-body
+        get:
+            transforms:
+                - excludeAttributes:
+                    - /created
+        update:
+            transforms:
+                - excludeAttributes:
+                    - /name
+                    - /note
+                    - /password
+                    - /size
+            validate:
+                schemaRef: openapi:request-body
+    resource:
+        alias: '{{/name}}'
+        id: '{{/id}}'
+        secretAttributes:
+            - /password
+        writeOnlyAttributes:
+            - /note
+            - /password
+    ");
+}
+
+#[rstest]
+#[case::closed(
+    "{properties: {id: {}, name: {}, used: {}}}",
+    "{properties: {name: {}}, additionalProperties: false}",
+    "[/used]"
+)]
+#[case::open("{properties: {id: {}, name: {}, used: {}}}", "{properties: {name: {}}}", "")]
+#[case::envelope("{properties: {data: {}}}", "{properties: {pool: {}}, additionalProperties: false}", "")]
+fn a_create_that_forbids_other_attributes_shows_those_of_the_server(
+    #[case] answer: &str,
+    #[case] create: &str,
+    #[case] expected: &str,
+) {
+    let inferred = infer("/pools/", Some(&pools(answer, create, "{}"))).unwrap();
+    let get =
+        inferred.operations.and_then(|operations| operations.operations.get(&OperationName::Get).cloned());
+    let steps = get.and_then(|get| get.transforms).unwrap_or_default();
+    let names = steps.iter().map(|step| match step {
+        Step::Exclude(names) => {
+            format!("[{}]", names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+        other => format!("{other:?}"),
+    });
+    assert_eq!(names.collect::<String>(), expected);
+}
+
 #[test]
 fn slashes_at_the_end_come_from_the_document() {
     let document = document(&["GET,POST /api/sites/", "GET,PUT,DELETE /api/sites/{id}/"]);

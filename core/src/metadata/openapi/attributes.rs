@@ -33,11 +33,29 @@ impl OpenApi {
     pub fn writable_properties(&self, schema: &Pointer) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.walk(schema, &["allOf", "anyOf", "oneOf"], &mut |schema| {
-            let is_fixed = |property: &Value| property.get("readOnly") == Some(&Value::Bool(true));
-            let writable = properties(schema).filter(|(_, property)| !is_fixed(property));
+            let writable = properties(schema).filter(|(_, property)| !is_flagged(property, "readOnly"));
             names.extend(writable.map(|(name, _)| name.clone()));
         });
         names
+    }
+
+    /// Returns the same properties as [`Self::properties`], but only those with `flag`: `readOnly` or `writeOnly`.
+    pub fn flagged_properties(&self, schema: &Pointer, flag: &str) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.walk(schema, &["allOf", "anyOf", "oneOf", "items"], &mut |schema| {
+            let flagged = properties(schema).filter(|(_, property)| is_flagged(property, flag));
+            names.extend(flagged.map(|(name, _)| name.clone()));
+        });
+        names
+    }
+
+    /// Returns whether the schema at a pointer forbids properties that it does not name.
+    pub fn is_closed(&self, schema: &Pointer) -> bool {
+        let mut is_closed = false;
+        self.walk(schema, &[], &mut |schema| {
+            is_closed |= schema.get("additionalProperties") == Some(&Value::Bool(false));
+        });
+        is_closed
     }
 
     fn property_names(&self, schema: &Pointer, keywords: &[&str]) -> BTreeSet<String> {
@@ -68,6 +86,10 @@ impl OpenApi {
             }
         }
     }
+}
+
+fn is_flagged(property: &Value, flag: &str) -> bool {
+    property.get(flag) == Some(&Value::Bool(true))
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
