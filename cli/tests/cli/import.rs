@@ -154,6 +154,30 @@ fn a_collection_that_cannot_be_listed_is_reported() {
     assert!(world.declared("shops/lima/resource.json").is_some(), "the others are saved");
 }
 
+#[test]
+fn a_collection_that_no_request_can_change_is_saved_only_by_its_path() {
+    let world = shops(World::new(&["/shops", "/shops/*/tills", "/v2/users", "/logs", "/levels"], &[]));
+    let logs = r#""paths": {"/logs": {"get": {}}, "/logs/{id}": {"get": {}}, "/levels": {"get": {}}, "/levels/{id}": {"get": {}}, "#;
+    world.home.write("openapi.json", &DOCUMENT.replacen(r#""paths": {"#, logs, 1));
+    world.declare("levels/_/metadata.yaml", "resource: {id: /id}\n");
+    world.live("/logs/l1", r#"{"id": "l1"}"#);
+    world.live("/levels/debug", r#"{"id": "debug"}"#);
+    insta::assert_snapshot!(world.run(&["import"]), @r"
+    exit 0
+    --- stdout
+    /levels         1 saved
+    /shops          2 saved
+    /shops/_/tills  1 saved
+    /v2/users       1 saved
+    /logs           read-only: the OpenAPI document describes no request that changes it
+    Import: 5 resources saved, 0 existing, 0 collections not imported.
+    --- stderr
+    ");
+    assert!(world.declared("logs/l1/resource.json").is_none());
+    let run = world.run(&["import", "/logs"]);
+    assert!(run.stdout.contains("/logs  1 saved"), "{run}");
+}
+
 #[rstest]
 #[case::own("operations: {get: {transforms: [{excludeAttributes: [/seen]}]}}")]
 #[case::shared("operations: {defaults: {transforms: [{excludeAttributes: [/seen]}]}}")]

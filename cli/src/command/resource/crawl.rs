@@ -45,7 +45,9 @@ pub struct Place {
 pub struct Unlisted {
     /// The number of collections.
     pub count: usize,
-    /// The failure of the first one.
+    /// The first one.
+    at: LogicalPath,
+    /// Its failure.
     pub failure: Failure,
 }
 
@@ -100,10 +102,10 @@ pub async fn crawl(
                     if error.category() == Category::NotFound {
                         // A member without children may answer that a collection of the OpenAPI document does not exist.
                         if !place.is_nested() || workspace.metadata.has_wildcard_child(&place.path)? {
-                            absent.entry(place.pattern).or_insert(error);
+                            absent.entry(place.pattern.clone()).or_insert((place, error));
                         }
                     } else {
-                        crawl.fail(place.pattern, error.into());
+                        crawl.fail(&place, error.into());
                     }
                 }
             }
@@ -111,10 +113,10 @@ pub async fn crawl(
         level = next;
     }
     crawl.listed.sort_by(|a, b| a.at.cmp(&b.at));
-    for (pattern, error) in absent {
+    for (pattern, (place, error)) in absent {
         // If the server has none of the collections, the base URL may be wrong.
         if crawl.listed.is_empty() {
-            crawl.fail(pattern, error.into());
+            crawl.fail(&place, error.into());
         } else if !crawl.listed.iter().any(|listed| listed.at.pattern == pattern) {
             crawl.absent.insert(pattern);
         }
@@ -143,8 +145,33 @@ impl Crawl {
     }
 
     /// Records a failure.
-    pub fn fail(&mut self, pattern: String, failure: Failure) {
-        self.unlisted.entry(pattern).or_insert(Unlisted { count: 0, failure }).count += 1;
+    pub fn fail(&mut self, at: &Place, failure: Failure) {
+        let first = || Unlisted { count: 0, at: at.path.clone(), failure };
+        self.unlisted.entry(at.pattern.clone()).or_insert_with(first).count += 1;
+    }
+
+    /// Removes the collections that no request can change according to the `OpenAPI` document, except `wanted` and those
+    /// with metadata. Returns their patterns.
+    pub fn take_read_only(
+        &mut self,
+        workspace: &Workspace<'_>,
+        wanted: &LogicalPath,
+    ) -> Result<BTreeSet<String>, Failure> {
+        let mut read_only = BTreeSet::new();
+        let Some(api) = workspace.metadata.api() else { return Ok(read_only) };
+        let listed = self.listed.iter().map(|listed| (&listed.at.pattern, &listed.at.path));
+        let unlisted = self.unlisted.iter().map(|(pattern, unlisted)| (pattern, &unlisted.at));
+        for (pattern, path) in listed.chain(unlisted) {
+            if path != wanted
+                && inference::is_read_only(api.document(), pattern)
+                && !workspace.metadata.has_wildcard_child(path)?
+            {
+                read_only.insert(pattern.clone());
+            }
+        }
+        self.listed.retain(|listed| !read_only.contains(&listed.at.pattern));
+        self.unlisted.retain(|pattern, _| !read_only.contains(pattern));
+        Ok(read_only)
     }
 }
 

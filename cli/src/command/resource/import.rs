@@ -56,6 +56,9 @@ pub struct Imported {
     /// The patterns of collections that metadata or the document of the API describes and the server does not have.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     absent: BTreeSet<String>,
+    /// The patterns of collections that no request can change.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    read_only: BTreeSet<String>,
     failures: Vec<NotImported>,
 }
 
@@ -128,12 +131,13 @@ impl ImportOptions {
                  the context, or declare collections in metadata, such as shops/_/metadata.yaml for /shops"
             )));
         }
+        let read_only = crawl.take_read_only(workspace, path)?;
         // Run all checks, so that nothing is written before the last one.
         let mut collections = BTreeMap::new();
         let mut changes = Vec::new();
         for mut listed in std::mem::take(&mut crawl.listed) {
-            let pattern = listed.at.pattern.clone();
-            note_if_partial(&listed.at.path, &listed.members, invocation);
+            let at = listed.at.clone();
+            note_if_partial(&at.path, &listed.members, invocation);
             let total = listed.members.entries.len();
             let change = match self.select(workspace, &store, &mut listed.members).await {
                 Ok(()) => self.change(workspace, &store, listed, &mut crawl),
@@ -146,18 +150,18 @@ impl ImportOptions {
             match change {
                 Ok((change, saved)) => {
                     changes.push(change);
-                    let sum: &mut Collection = collections.entry(pattern).or_default();
+                    let sum: &mut Collection = collections.entry(at.pattern).or_default();
                     sum.saved += saved;
                     sum.existing += total - saved;
                 }
-                Err(failure) => crawl.fail(pattern, failure),
+                Err(failure) => crawl.fail(&at, failure),
             }
         }
         // Write.
         for change in changes {
             change.carry_out(invocation).await?;
         }
-        Ok(Imported::new(collections, crawl, invocation))
+        Ok(Imported { read_only, ..Imported::new(collections, crawl, invocation) })
     }
 
     /// Removes the members that exist in the repository. `--force` overwrites them, except those at another path.
@@ -195,7 +199,7 @@ impl ImportOptions {
                 members.nameless,
                 metadata_file(&at.path)
             );
-            crawl.fail(at.pattern.clone(), Failure::invalid(message));
+            crawl.fail(&at, Failure::invalid(message));
         }
         let items = Item::listed(members, &workspace.metadata)?;
         let drafts =
@@ -217,14 +221,15 @@ impl Imported {
     fn new(collections: BTreeMap<String, Collection>, crawl: Crawl, invocation: &Invocation) -> Self {
         let Crawl { unlisted, absent, .. } = crawl;
         let collections = collections.into_iter().map(|(path, sum)| Collection { path, ..sum });
-        let failures = unlisted.into_iter().map(|(path, Unlisted { count, failure })| NotImported {
+        let failures = unlisted.into_iter().map(|(path, Unlisted { count, failure, .. })| NotImported {
             path,
             collections: count,
             category: failure.category(),
             reason: failure.category().reason(),
             message: invocation.messages.redacted(failure.message()),
         });
-        Self { collections: collections.collect(), absent, failures: failures.collect() }
+        let (collections, failures) = (collections.collect(), failures.collect());
+        Self { collections, absent, failures, ..Self::default() }
     }
 
     /// Returns a failure with the category of the first collection that was not imported.
@@ -237,6 +242,7 @@ impl Imported {
     /// Returns the summary: a line per collection, the failures, and the sums.
     pub fn text(&self) -> String {
         let paths = self.collections.iter().map(|one| &one.path).chain(&self.absent);
+        let paths = paths.chain(&self.read_only);
         let paths = paths.chain(self.failures.iter().map(|failure| &failure.path));
         let width = paths.map(|path| path.chars().count()).max().unwrap_or_default();
         let mut lines: Vec<String> = Vec::new();
@@ -246,6 +252,11 @@ impl Imported {
         }
         for path in &self.absent {
             lines.push(format!("{path:width$}  the server does not have this collection"));
+        }
+        for path in &self.read_only {
+            lines.push(format!(
+                "{path:width$}  read-only: the OpenAPI document describes no request that changes it"
+            ));
         }
         for NotImported { path, collections, message, .. } in &self.failures {
             let several =

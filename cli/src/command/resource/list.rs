@@ -120,7 +120,7 @@ impl ListArguments {
 fn unlisted(unlisted: BTreeMap<String, Unlisted>, invocation: &Invocation) -> Option<Failure> {
     let category = unlisted.values().next()?.failure.category();
     let failed: usize = unlisted.values().map(|unlisted| unlisted.count).sum();
-    for (pattern, Unlisted { count, failure }) in unlisted {
+    for (pattern, Unlisted { count, failure, .. }) in unlisted {
         let several = if count > 1 { format!(" ({count} collections)") } else { String::new() };
         let message = format!("{pattern}{several}: {}", failure.message());
         invocation.messages.problem(&Cause::new(failure.category(), message));

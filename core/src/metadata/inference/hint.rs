@@ -40,6 +40,17 @@ fn describes(document: &OpenApi, target: &Target) -> bool {
         && (has(collection, &Method::POST) || has(target.best_item(document), &Method::GET))
 }
 
+/// Returns whether the document describes a collection, with `_` for the names of its parents, without any request that
+/// changes it or its members.
+pub fn is_read_only(document: &OpenApi, collection: &str) -> bool {
+    let Ok(target) = Target::parse(&format!("{collection}/"), Some(document)) else { return false };
+    let described = [target.best_collection(document), target.best_item(document)];
+    let writes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let mut described = described.into_iter().flatten().peekable();
+    described.peek().is_some()
+        && !described.any(|path| writes.iter().any(|method| path.operation(method).is_some()))
+}
+
 /// Returns the literal names one level below `path` in the document, for completion.
 pub fn children<'d>(document: &'d OpenApi, path: &LogicalPath) -> BTreeSet<&'d str> {
     let above: Vec<&str> = path.segments().collect();

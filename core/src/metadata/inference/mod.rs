@@ -41,7 +41,7 @@ use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value};
 use crate::secret::is_secret_name;
 
-pub use hint::{children, is_collection};
+pub use hint::{children, is_collection, is_read_only};
 
 use direction::{OneWay, UPDATES};
 use identity::{Basis, IdentityFields};
