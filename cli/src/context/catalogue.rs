@@ -9,6 +9,7 @@ use std::sync::Arc;
 use declarest_core::payload::fields::{Field, FieldError, read_document};
 use declarest_core::payload::{Object, PayloadType, Position, Value, encode};
 use declarest_core::repository::{Mode, write_through};
+use declarest_core::variable::referred;
 
 use super::checks::{self, Problem};
 use super::error::CatalogueError;
@@ -153,9 +154,12 @@ impl Stored {
         wanted: Option<&str>,
         environment: &Environment,
     ) -> Result<(Catalogue, Context), CatalogueError> {
-        let located = CatalogueError::invalid(self.file.display());
-        let Some(root) = self.root.clone() else { return Err(self.not_found(wanted)) };
-        let root = root.with_texts(&|text| expand(text, environment));
+        let Some(written) = &self.root else { return Err(self.not_found(wanted)) };
+        let located = |error| {
+            let error = naming_unset_variable(error, written, environment);
+            CatalogueError::invalid(self.file.display())(error)
+        };
+        let root = written.clone().with_texts(&|text| expand(text, environment));
         let places = root.places();
         let current = || root.member_text("currentContext").filter(|name| !name.trim().is_empty());
         let name = wanted.or_else(current).ok_or_else(|| self.not_found(None))?;
@@ -364,6 +368,17 @@ fn at(places: &BTreeMap<String, Position>, problem: Problem) -> FieldError {
     let start = Position { line: 1, column: Some(1) };
     let position = around.find_map(|field| places.get(field)).copied().unwrap_or(start);
     FieldError::Value { position, field: problem.field, reason: problem.reason.into() }
+}
+
+/// Adds to an error about a value that it is a reference to a variable without a value. `root` has the references.
+fn naming_unset_variable(error: FieldError, root: &Field, environment: &Environment) -> FieldError {
+    let FieldError::Value { position, field, reason } = error else { return error };
+    let variable = root.text_at(&field).and_then(referred);
+    let reason = match variable.filter(|name| environment.get(name).is_none()) {
+        Some(name) => format!("{reason}; set the environment variable {name}").into(),
+        None => reason,
+    };
+    FieldError::Value { position, field, reason }
 }
 
 /// Encodes a catalogue as YAML, in reading order.

@@ -128,7 +128,7 @@ fn only_what_the_chosen_context_refers_to_must_be_set() {
     exit 2
     --- stdout
     --- stderr
-    <home>/.declarest/configs/contexts.yaml: line 4, column 42: contexts[1].repository.filesystem.baseDir: must not be empty
+    <home>/.declarest/configs/contexts.yaml: line 4, column 42: contexts[1].repository.filesystem.baseDir: must not be empty; set the environment variable UNSET
     ");
 }
 
@@ -150,6 +150,6 @@ fn formats_of_references_are_checked_once_they_are_known() {
     exit 2
     --- stdout
     --- stderr
-    <home>/.declarest/configs/contexts.yaml: line 7, column 48: contexts[0].managedServer.http.auth.customHeaders[0].value: must not be empty
+    <home>/.declarest/configs/contexts.yaml: line 7, column 48: contexts[0].managedServer.http.auth.customHeaders[0].value: must not be empty; set the environment variable KEY
     ");
 }

@@ -188,6 +188,11 @@ impl Field {
         text_of(&self.node)
     }
 
+    /// Returns the text of the part with the name that errors use, if it is a scalar with a text.
+    pub fn text_at(&self, name: &str) -> Option<&str> {
+        find(&self.name, &self.node, name).and_then(text_of)
+    }
+
     /// Returns the places of all parts, by the names that errors use.
     pub fn places(&self) -> BTreeMap<String, Position> {
         let mut places = BTreeMap::new();
@@ -258,6 +263,20 @@ fn may_be_value(
         })
     };
     node.is_left_out() || behind_secret() || (in_secret && !expected())
+}
+
+fn find<'n>(name: &str, node: &'n Located, wanted: &str) -> Option<&'n Located> {
+    match &node.part {
+        _ if name == wanted => Some(node),
+        Part::Scalar { .. } => None,
+        Part::Sequence(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| find(&format!("{name}[{index}]"), item, wanted))
+        }
+        Part::Mapping(members) => {
+            members.iter().find_map(|(key, member)| find(&member_name(name, key), member, wanted))
+        }
+    }
 }
 
 fn collect_places(name: &str, node: &Located, places: &mut BTreeMap<String, Position>) {
