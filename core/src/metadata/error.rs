@@ -13,7 +13,7 @@ use crate::language::template::IdentityError;
 use crate::language::template::TemplateError;
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
-use crate::repository::RepositoryError;
+use crate::repository::{RepositoryError, metadata_file};
 
 /// An error of finding or evaluating the rules of a resource.
 #[derive(Debug, thiserror::Error)]
@@ -154,7 +154,10 @@ pub enum MetadataError {
         source: PayloadError,
     },
     /// A list response is neither an array nor an object with one array.
-    #[error("list of {collection}: {reason}")]
+    #[error(
+        "list of {collection}: {reason}; select the entries in operations.list.transforms in {file}",
+        file = metadata_file(.collection)
+    )]
     ListShape {
         /// The collection.
         collection: LogicalPath,

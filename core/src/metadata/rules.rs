@@ -16,7 +16,7 @@ use super::openapi::PathItem;
 use super::steps::{StepRules, Steps};
 use super::transform::Condition;
 use super::{Api, Entries, MetadataError, Origin, Validation, ValidationError, list, origin};
-use crate::language::jq::{Context, ProgramCache};
+use crate::language::jq::ProgramCache;
 use crate::language::template::IdentityTemplate;
 use crate::language::template::{
     DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
@@ -124,9 +124,8 @@ impl Rules {
             Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),
             Some(Format::Any) | None => None,
         };
-        let is_jq = |step: &Step| matches!(step, Step::Jq(_));
         let runs_jq = absent.is_some()
-            || OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(is_jq));
+            || OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(Step::runs_jq));
         let reads = |step: &Step| matches!(step, Step::Jq(text) if text.contains("resource("));
         let of_resources = OperationName::ALL.into_iter().filter(|name| *name != OperationName::List);
         let reads_others = of_resources.flat_map(|operation| resolved.steps(operation)).any(reads);
@@ -371,24 +370,23 @@ impl Rules {
     /// [`Self::as_read`], and no jq runs when they are compared. With jq, a partial entry could look complete, because `//` replaces
     /// missing values.
     pub fn entries_may_stand_for_reads(&self) -> bool {
-        let only_removes = |operation| self.operation(operation).steps.only_removing().is_some();
-        let jq = |step: &Step| matches!(step, Step::Jq(_));
-        only_removes(OperationName::Get)
-            && only_removes(OperationName::List)
+        let only_reduces = |operation| self.operation(operation).steps.only_reducing().is_some();
+        only_reduces(OperationName::Get)
+            && only_reduces(OperationName::List)
             && self.resolved.operation(OperationName::Get).path.is_none()
             && !self.lists_names()
             && self.absent.is_none()
             && self.resolved.write_only_attributes.is_empty()
-            && !self.resolved.steps(OperationName::Compare).any(jq)
+            && !self.resolved.steps(OperationName::Compare).any(Step::runs_jq)
     }
 
-    /// Returns an entry of a list as a read of the member shows it, if the steps of `get` only remove attributes. The
-    /// input of other steps may be an answer of another shape, so they leave the entry unchanged.
+    /// Returns an entry of a list as a read of the member shows it, if the steps of `get` only remove attributes, or take
+    /// a member of the answer before, as of `{"data": {...}}`. The input of other steps may be an answer of another shape,
+    /// so they leave the entry unchanged.
     pub fn as_read<'v>(&self, entry: Cow<'v, Value>) -> Cow<'v, Value> {
-        match self.operation(OperationName::Get).steps.only_removing() {
-            Some(pipeline) if !pipeline.is_empty() => {
-                let read = pipeline.apply(entry.as_ref().clone(), Context::default());
-                read.map_or(entry, Cow::Owned)
+        match self.operation(OperationName::Get).steps.only_reducing() {
+            Some(pipeline) if pipeline.removes() && !matches!(*entry, Value::Bytes(_)) => {
+                Cow::Owned(pipeline.without_removed(entry.into_owned()))
             }
             _ => entry,
         }

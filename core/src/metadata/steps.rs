@@ -50,10 +50,10 @@ impl Steps {
         })
     }
 
-    /// Returns the pipeline if its steps only remove attributes.
-    pub(super) fn only_removing(&self) -> Option<&Pipeline> {
+    /// Returns the pipeline if its steps only take a member of an answer, and remove attributes of the member.
+    pub(super) fn only_reducing(&self) -> Option<&Pipeline> {
         match self {
-            Self::Fixed(pipeline) => Some(pipeline).filter(|pipeline| pipeline.only_removes()),
+            Self::Fixed(pipeline) => Some(pipeline).filter(|pipeline| pipeline.only_reduces()),
             Self::Rendered(_) => None,
         }
     }

@@ -1,12 +1,14 @@
 //! Lists that answer for their members.
 
 use declarest_core::server::MAX_CONCURRENCY;
-use declarest_core::sync::{Reading, Report, Stats};
+use declarest_core::sync::{Options, Reading, Report, Stats};
 use rstest::rstest;
 use serde_json::json;
 
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::rest_server::{Config, Matcher};
 use crate::scene::Scene;
+use crate::world::World;
 
 /// A server with one collection, and a repository that declares `count` members of it.
 fn widgets(count: usize, config: Config) -> Scene {
@@ -220,6 +222,32 @@ async fn a_list_proves_equality_without_the_attributes_that_reads_exclude(#[case
     }
     scene.server().put_by_hand("/widgets/w7", json!({"id": "w7", "size": 70, "seen": 9}));
     let report = scene.interval().await;
+    assert_eq!((report.stats.updated, report.stats.unchanged), (1, 19), "{report:?}");
+}
+
+/// Reads have an envelope around the resource, and the entries of the list do not.
+#[tokio::test]
+async fn a_list_proves_equality_with_what_reads_show_in_an_envelope() {
+    let server = ApiServer::start(&["/widgets"], |request, store| match store.get(&request.path) {
+        Some(widget) if request.method == "GET" => Answer::json(200, &json!({"data": widget})),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let metadata = "operations: {get: {transforms: [{jqExpression: .data}, {excludeAttributes: [/seen]}]}}";
+    let scene = World::new(Config::default(), &[("widgets/_/metadata.yaml", metadata)]);
+    for index in 0..20 {
+        scene.declare(&format!("widgets/w{index}/resource.json"), &format!(r#"{{"id":"w{index}"}}"#));
+    }
+    let options = Options { reading: Reading::Bulk, ..Options::default() };
+    let run = || scene.sync_with(server.url(), &[], &options);
+    assert_eq!(run().await.stats.created, 20);
+    for index in 0..20 {
+        server.put(&format!("/widgets/w{index}"), json!({"id": format!("w{index}"), "seen": index}));
+    }
+    let before = server.log().len();
+    assert_eq!(unchanged(&run().await), 20);
+    assert!(server.log().len() - before <= 2, "{:?}", server.log());
+    server.put("/widgets/w7", json!({"id": "w7", "size": 70}));
+    let report = run().await;
     assert_eq!((report.stats.updated, report.stats.unchanged), (1, 19), "{report:?}");
 }
 

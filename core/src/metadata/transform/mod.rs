@@ -25,6 +25,7 @@
 
 mod condition;
 mod error;
+mod member;
 mod parts;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::payload::Value;
 pub use super::document::Step;
 pub use condition::{Condition, ConditionError};
 pub use error::TransformError;
+pub use member::{MemberPath, member_expression};
 use parts::Parts;
 
 /// Compiled steps. Cloning is cheap.
@@ -48,6 +50,8 @@ pub struct Pipeline {
 enum Compiled {
     Select(Parts),
     Exclude(Parts),
+    /// An expression that takes a member, and its program, which reports that a value has no members.
+    Member(MemberPath, Arc<Program>),
     Jq(Arc<Program>),
 }
 
@@ -74,9 +78,14 @@ impl Pipeline {
             Ok(match source {
                 Step::Select(pointers) => Compiled::Select(Parts::new(&pointers)),
                 Step::Exclude(pointers) => Compiled::Exclude(Parts::new(&pointers)),
-                Step::Jq(text) => Compiled::Jq(
-                    program(&text).map_err(|source| TransformError::Expression { step, source })?,
-                ),
+                Step::Jq(text) => {
+                    let program =
+                        program(&text).map_err(|source| TransformError::Expression { step, source })?;
+                    match MemberPath::parse(&text) {
+                        Some(path) => Compiled::Member(path, program),
+                        None => Compiled::Jq(program),
+                    }
+                }
             })
         };
         let steps = steps.into_iter().enumerate().map(compile).collect::<Result<_, TransformError>>()?;
@@ -88,9 +97,24 @@ impl Pipeline {
         self.steps.is_empty()
     }
 
-    /// Returns whether its steps only remove attributes, so that they can run again on the result.
-    pub fn only_removes(&self) -> bool {
-        !self.steps.iter().any(|step| matches!(step, Compiled::Jq(_)))
+    /// Returns whether its steps only take a member of an answer, and remove attributes of the member.
+    pub fn only_reduces(&self) -> bool {
+        let of_member = self.steps.iter().skip_while(|step| matches!(step, Compiled::Member(..)));
+        of_member.into_iter().all(Compiled::removes)
+    }
+
+    /// Returns whether a step removes attributes.
+    pub fn removes(&self) -> bool {
+        self.steps.iter().any(Compiled::removes)
+    }
+
+    /// Returns `value` without the attributes that the steps remove. Steps with jq are left out.
+    pub fn without_removed(&self, value: Value) -> Value {
+        self.steps.iter().fold(value, |value, step| match step {
+            Compiled::Select(parts) => parts.select(value),
+            Compiled::Exclude(parts) => parts.exclude(value),
+            Compiled::Member(..) | Compiled::Jq(_) => value,
+        })
     }
 
     /// Runs all steps on `value`. Blocks while they run.
@@ -114,10 +138,28 @@ impl Pipeline {
         self.steps.iter().enumerate().try_fold(value, |value, (index, step)| match step {
             Compiled::Select(parts) => Ok(parts.select(value)),
             Compiled::Exclude(parts) => Ok(parts.exclude(value)),
+            Compiled::Member(path, program) => path.take(value).or_else(|value| {
+                let failed = jq::on_large_stack(|| program.run(&value, context));
+                let failed = failed.map_err(TransformError::Panicked)?;
+                failed.map_err(|failure| TransformError::from_jq(index, failure))
+            }),
             Compiled::Jq(program) => {
                 program.run(&value, context).map_err(|failure| TransformError::from_jq(index, failure))
             }
         })
+    }
+}
+
+impl Step {
+    /// Whether the step runs jq, so that its evaluation may take long.
+    pub(crate) fn runs_jq(&self) -> bool {
+        matches!(self, Self::Jq(text) if MemberPath::parse(text).is_none())
+    }
+}
+
+impl Compiled {
+    fn removes(&self) -> bool {
+        matches!(self, Self::Select(_) | Self::Exclude(_))
     }
 }
 
