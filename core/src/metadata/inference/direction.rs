@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use http::Method;
 
-use super::identity::{IdentityFields, description};
-use crate::metadata::openapi::{OpenApi, PathItem};
+use super::identity::IdentityFields;
+use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
 
 /// The methods of updates, in order.
@@ -22,15 +22,23 @@ pub struct OneWay {
     pub initial: BTreeSet<String>,
 }
 
+/// Returns the update that the document describes.
+pub fn update(item: Option<&PathItem>) -> Option<&ApiOperation> {
+    item.and_then(|path| UPDATES.iter().find_map(|method| path.operation(method)))
+}
+
 /// Infers the attributes from the flags of properties, and from the requests whose schemas forbid other properties.
+/// `answer` is the schema of a resource in answers.
 pub fn one_way(
     document: &OpenApi,
     collection: Option<&PathItem>,
     item: Option<&PathItem>,
+    answer: Option<&Pointer>,
     identity: &IdentityFields,
 ) -> OneWay {
     let create = collection.and_then(|path| path.operation(&Method::POST)?.structured_request_schema());
-    let update = item.and_then(|path| UPDATES.iter().find_map(|method| path.operation(method)));
+    let update = update(item);
+    let updates = update.is_some();
     let update = update.and_then(|operation| operation.structured_request_schema());
     let names = |schema: Option<&Pointer>| {
         schema.map(|schema| document.writable_properties(schema)).unwrap_or_default()
@@ -39,11 +47,13 @@ pub fn one_way(
     let forbids = |schema: Option<&Pointer>| schema.is_some_and(|schema| document.is_closed(schema));
 
     let mut fixed = BTreeSet::new();
-    if let Some(answer) = description(document, collection, item) {
+    if let Some(answer) = answer {
         fixed = document.flagged_properties(answer, "readOnly");
         let shown = document.properties(answer);
-        // An answer with an envelope does not have the attributes of a request.
-        if forbids(create) && created.contains(&identity.alias) && shown.contains(&identity.alias) {
+        // Other attributes are those of the server if the requests name theirs. An answer about something else does not
+        // have the attributes of a request.
+        let names_all = forbids(create) || !updates || !updated.is_empty();
+        if names_all && created.contains(&identity.alias) && shown.contains(&identity.alias) {
             fixed.extend(shown);
         }
     }

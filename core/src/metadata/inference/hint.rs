@@ -8,7 +8,8 @@ use super::target::Target;
 use crate::metadata::openapi::{OpenApi, PathItem, Segment};
 use crate::path::LogicalPath;
 
-/// Returns whether the document describes `path` as a collection: it has GET, and either POST or a path below with GET.
+/// Returns whether the document describes `path` as a collection: it has GET, and POST, a path below with GET, or paths
+/// below the members.
 ///
 /// A path that looks like a resource, with GET and one of PUT, PATCH and DELETE but without POST, is a collection only
 /// if the document has exactly this path as a collection.
@@ -37,7 +38,17 @@ fn describes(document: &OpenApi, target: &Target) -> bool {
     let collection = target.best_collection(document);
     target.is_collection
         && has(collection, &Method::GET)
-        && (has(collection, &Method::POST) || has(target.best_item(document), &Method::GET))
+        && (has(collection, &Method::POST)
+            || has(target.best_item(document), &Method::GET)
+            || collection.is_some_and(|collection| has_more_below_members(document, collection)))
+}
+
+/// Whether the document has paths below members of `collection`. It may lack a path of the members themselves.
+fn has_more_below_members(document: &OpenApi, collection: &PathItem) -> bool {
+    document.paths().any(|path| match path.segments().strip_prefix(collection.segments()) {
+        Some([member, _, ..]) => member.variable().is_some(),
+        _ => false,
+    })
 }
 
 /// Returns whether the document describes a collection, with `_` for the names of its parents, without any request that

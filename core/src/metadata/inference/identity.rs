@@ -17,9 +17,6 @@ const WELL_KNOWN: [&str; 7] = ["clientId", "alias", "name", "id", "key", "uuid",
 /// Attributes that name a resource whose id the server assigns, in order.
 const STATED: [&str; 8] = ["clientId", "alias", "name", "slug", "key", "uid", "username", "title"];
 
-/// The methods whose response describes a resource, in order.
-const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
-
 /// The attributes that hold id and alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFields {
@@ -60,17 +57,16 @@ impl IdentityFields {
     }
 }
 
-/// Infers the attributes from the last variable of a resource's path and from the attributes of responses, otherwise
-/// from the name of the collection.
+/// Infers the attributes from the last variable of a resource's path and from the attributes of its schema in answers,
+/// otherwise from the name of the collection.
 pub fn fields(
     target: &Target,
     document: Option<&OpenApi>,
     collection: Option<&PathItem>,
     item: Option<&PathItem>,
+    answer: Option<&Pointer>,
 ) -> IdentityFields {
-    let attributes = document
-        .and_then(|document| Some(document.properties(description(document, collection, item)?)))
-        .unwrap_or_default();
+    let attributes = document.and_then(|document| Some(document.properties(answer?))).unwrap_or_default();
     let variable = item.and_then(PathItem::last_variable).filter(|name| is_attribute(name));
     let mut chosen = choose(variable, &attributes, target.last_literal());
     if let Some(alias) =
@@ -145,18 +141,6 @@ fn secrets(target: &Target, attributes: &BTreeSet<String>) -> Vec<String> {
         return vec!["secret".to_owned()];
     }
     attributes.iter().filter(|name| is_secret_name(name)).cloned().collect()
-}
-
-/// Returns the schema of the answer that describes a resource, the first one with properties.
-pub fn description<'d>(
-    document: &OpenApi,
-    collection: Option<&'d PathItem>,
-    item: Option<&'d PathItem>,
-) -> Option<&'d Pointer> {
-    let paths = [item, collection].into_iter().flatten();
-    let mut answers = paths
-        .flat_map(|path| DESCRIBING.iter().filter_map(|method| path.operation(method)?.response_schema()));
-    answers.find(|schema| !document.properties(schema).is_empty())
 }
 
 /// Returns whether an identity template can refer to this attribute.

@@ -22,6 +22,7 @@ mod direction;
 mod format;
 mod hint;
 mod identity;
+mod shape;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,7 @@ use super::document::{
 use super::evaluation::default_method;
 use super::openapi::{ApiOperation, OpenApi, PathItem};
 use super::rules::default_path;
+use super::transform::member_expression;
 use crate::error::{Categorized, Category};
 use crate::path::PathError;
 use crate::payload::pointer::Pointer;
@@ -45,6 +47,7 @@ pub use hint::{children, is_collection, is_read_only};
 
 use direction::{OneWay, UPDATES};
 use identity::{Basis, IdentityFields};
+use shape::Shape;
 use target::{Target, placeholder};
 
 /// Metadata cannot be inferred.
@@ -146,6 +149,7 @@ struct Inference<'a> {
     /// The paths of the document that describe the collection and its resources best.
     collection: Option<&'a PathItem>,
     item: Option<&'a PathItem>,
+    shape: Shape,
     identity: IdentityFields,
     format: Option<Format>,
     one_way: OneWay,
@@ -155,16 +159,19 @@ impl<'a> Inference<'a> {
     fn new(target: &'a Target, document: Option<&'a OpenApi>) -> Self {
         let collection = document.and_then(|document| target.best_collection(document));
         let item = document.and_then(|document| target.best_item(document));
-        let identity = identity::fields(target, document, collection, item);
+        let shape =
+            document.map(|document| Shape::of(document, target, collection, item)).unwrap_or_default();
+        let answer = shape.resource.as_ref();
+        let identity = identity::fields(target, document, collection, item, answer);
         let paths = || collection.into_iter().chain(item);
         let format = document.and_then(|document| format::of_paths(document, paths()));
         // Payloads without attributes have neither identity attributes nor others.
         let has_attributes = target.is_collection && !format.is_some_and(Format::is_unstructured);
         let one_way = document
             .filter(|_| has_attributes)
-            .map(|document| direction::one_way(document, collection, item, &identity))
+            .map(|document| direction::one_way(document, collection, item, answer, &identity))
             .unwrap_or_default();
-        Self { target, document, collection, item, identity, format, one_way }
+        Self { target, document, collection, item, shape, identity, format, one_way }
     }
 
     fn document(&self, all: bool) -> Document {
@@ -221,11 +228,15 @@ impl<'a> Inference<'a> {
         };
         let writes = matches!(name, OperationName::Create | OperationName::Update);
         let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
-        let transforms = match name {
-            OperationName::Get => excluding(&self.one_way.fixed),
-            OperationName::Update => excluding(&self.one_way.initial),
-            _ => None,
+        let (taken, removed) = match name {
+            OperationName::List => (self.shape.entries.as_ref(), None),
+            OperationName::Get => (self.shape.envelope.as_ref(), excluding(&self.one_way.fixed)),
+            OperationName::Update => (None, excluding(&self.one_way.initial)),
+            _ => (None, None),
         };
+        let taken = taken.filter(|_| self.target.is_collection).map(|name| Step::Jq(member_expression(name)));
+        let transforms: Vec<Step> = taken.into_iter().chain(removed).collect();
+        let transforms = (!transforms.is_empty()).then_some(transforms);
         OperationSection { method, path, transforms, validate, ..OperationSection::default() }
     }
 
@@ -316,9 +327,11 @@ fn pointers<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<Pointer> {
     names.into_iter().map(|name| Pointer::from_token(name)).collect()
 }
 
-fn excluding(attributes: &BTreeSet<String>) -> Option<Vec<Step>> {
-    (!attributes.is_empty()).then(|| vec![Step::Exclude(pointers(attributes))])
+fn excluding(attributes: &BTreeSet<String>) -> Option<Step> {
+    (!attributes.is_empty()).then(|| Step::Exclude(pointers(attributes)))
 }
 
+#[cfg(test)]
+mod schema_tests;
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ fn document(paths: &[&str]) -> OpenApi {
     OpenApi::parse(format!("paths: {{{}}}", items.collect::<Vec<_>>().join(", ")).as_bytes()).unwrap()
 }
 
-fn yaml(document: &Document) -> String {
+pub(super) fn yaml(document: &Document) -> String {
     let bytes = document.encode_yaml().unwrap();
     assert_eq!(&Document::decode(PayloadType::Yaml, &bytes).unwrap(), document);
     String::from_utf8(bytes).unwrap()
@@ -92,79 +92,6 @@ fn a_create_cannot_state_an_id_that_the_server_assigns(
     let resource = infer_all("/shops/", Some(&document)).unwrap().resource.unwrap();
     let template = |name| Some(format!("{{{{/{name}}}}}"));
     assert_eq!((resource.id, resource.alias), (template(id), template(alias)));
-}
-
-/// The document of a server whose answers show more than a create can state, and whose updates cannot change the name.
-fn pools(answer: &str, create: &str, update: &str) -> OpenApi {
-    let schema = |schema: &str| format!("{{content: {{application/json: {{schema: {schema}}}}}}}");
-    let (answer, create, update) = (schema(answer), schema(create), schema(update));
-    let document = format!(
-        "paths: {{/pools: {{post: {{requestBody: {create}}}}}, '/pools/{{id}}': {{get: {{responses: {{'200': {answer}}}}}, \
-         patch: {{requestBody: {update}}}}}}}"
-    );
-    OpenApi::parse(document.as_bytes()).unwrap()
-}
-
-#[test]
-fn attributes_that_no_request_can_set_are_excluded() {
-    let document = pools(
-        "{properties: {id: {readOnly: true}, name: {}, slots: {}, created: {readOnly: true}, size: {readOnly: true}}}",
-        "{properties: {name: {}, slots: {}, size: {}, password: {writeOnly: true}, note: {writeOnly: true}}}",
-        "{properties: {slots: {}}, additionalProperties: false}",
-    );
-    assert_snapshot!(yaml(&infer("/pools/", Some(&document)).unwrap()), @"
-    operations:
-        create:
-            validate:
-                schemaRef: openapi:request-body
-        get:
-            transforms:
-                - excludeAttributes:
-                    - /created
-        update:
-            transforms:
-                - excludeAttributes:
-                    - /name
-                    - /note
-                    - /password
-                    - /size
-            validate:
-                schemaRef: openapi:request-body
-    resource:
-        alias: '{{/name}}'
-        id: '{{/id}}'
-        secretAttributes:
-            - /password
-        writeOnlyAttributes:
-            - /note
-            - /password
-    ");
-}
-
-#[rstest]
-#[case::closed(
-    "{properties: {id: {}, name: {}, used: {}}}",
-    "{properties: {name: {}}, additionalProperties: false}",
-    "[/used]"
-)]
-#[case::open("{properties: {id: {}, name: {}, used: {}}}", "{properties: {name: {}}}", "")]
-#[case::envelope("{properties: {data: {}}}", "{properties: {pool: {}}, additionalProperties: false}", "")]
-fn a_create_that_forbids_other_attributes_shows_those_of_the_server(
-    #[case] answer: &str,
-    #[case] create: &str,
-    #[case] expected: &str,
-) {
-    let inferred = infer("/pools/", Some(&pools(answer, create, "{}"))).unwrap();
-    let get =
-        inferred.operations.and_then(|operations| operations.operations.get(&OperationName::Get).cloned());
-    let steps = get.and_then(|get| get.transforms).unwrap_or_default();
-    let names = steps.iter().map(|step| match step {
-        Step::Exclude(names) => {
-            format!("[{}]", names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-        }
-        other => format!("{other:?}"),
-    });
-    assert_eq!(names.collect::<String>(), expected);
 }
 
 #[test]
@@ -480,6 +407,8 @@ fn the_document_names_the_secrets(#[case] properties: &str, #[case] expected: &[
 #[case::list_and_create(&["GET,POST /shops"], "/shops", true)]
 #[case::list_and_get_below(&["GET /shops", "GET /shops/{shopId}"], "/shops", true)]
 #[case::list_and_get_below_odd(&["GET /shops", "GET /shops/{shop-id}"], "/shops", true)]
+#[case::list_and_paths_below_members(&["GET /shops", "POST /shops/{id}/tills"], "/shops", true)]
+#[case::paths_below_a_name(&["GET /shops", "POST /shops/open/tills"], "/shops", false)]
 #[case::list_only(&["GET /status"], "/status", false)]
 #[case::create_only(&["POST /jobs", "GET /jobs/{id}"], "/jobs", false)]
 #[case::resource(&["GET,PUT /shops/{shopId}", "GET /shops/{shopId}/{part}"], "/shops/rio", false)]

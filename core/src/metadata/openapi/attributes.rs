@@ -1,9 +1,9 @@
 //! The names of the properties of schemas.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::OpenApi;
-use super::reference::{reference, target};
+use super::reference::{follow, reference, target};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
@@ -56,6 +56,33 @@ impl OpenApi {
             is_closed |= schema.get("additionalProperties") == Some(&Value::Bool(false));
         });
         is_closed
+    }
+
+    /// Returns the schemas of the properties that the schema at a pointer names, itself and through `$ref` and `allOf`.
+    pub fn members(&self, schema: &Pointer) -> BTreeMap<String, Pointer> {
+        let (mut members, mut seen) = (BTreeMap::new(), HashSet::new());
+        let mut open = vec![schema.clone()];
+        while let Some(part) = open.pop().and_then(|at| follow(&self.root, at).ok()) {
+            if !seen.insert(part.at.clone()) {
+                continue;
+            }
+            let at = part.at.child("properties");
+            members.extend(properties(part.value).map(|(name, _)| (name.clone(), at.child(name))));
+            let (at, parts) = (part.at.child("allOf"), part.value.get("allOf").and_then(Value::as_array));
+            open.extend((0..parts.map_or(0, <[Value]>::len)).map(|index| at.child(&index.to_string())));
+        }
+        members
+    }
+
+    /// Returns the schema of the items, if the schema at a pointer is that of an array.
+    pub fn items(&self, schema: &Pointer) -> Option<Pointer> {
+        let array = follow(&self.root, schema.clone()).ok()?;
+        self.resolved(&array.member("items")?)
+    }
+
+    /// Returns the pointer of a schema after following its references.
+    pub fn resolved(&self, schema: &Pointer) -> Option<Pointer> {
+        follow(&self.root, schema.clone()).ok().map(|part| part.at)
     }
 
     fn property_names(&self, schema: &Pointer, keywords: &[&str]) -> BTreeSet<String> {

@@ -1,0 +1,182 @@
+//! Tests of what the schemas of a document show: attributes of one direction, envelopes and lists.
+
+use insta::assert_snapshot;
+use rstest::rstest;
+
+use super::tests::yaml;
+use super::*;
+
+/// The document of a server whose answers show more than a create can state, and whose updates cannot change the name.
+fn pools(answer: &str, create: &str, update: &str) -> OpenApi {
+    let schema = |schema: &str| format!("{{content: {{application/json: {{schema: {schema}}}}}}}");
+    let (answer, create, update) = (schema(answer), schema(create), schema(update));
+    let document = format!(
+        "paths: {{/pools: {{post: {{requestBody: {create}}}}}, '/pools/{{id}}': {{get: {{responses: {{'200': {answer}}}}}, \
+         patch: {{requestBody: {update}}}}}}}"
+    );
+    OpenApi::parse(document.as_bytes()).unwrap()
+}
+
+#[test]
+fn attributes_that_no_request_can_set_are_excluded() {
+    let document = pools(
+        "{properties: {id: {readOnly: true}, name: {}, slots: {}, created: {readOnly: true}, size: {readOnly: true}}}",
+        "{properties: {name: {}, slots: {}, size: {}, password: {writeOnly: true}, note: {writeOnly: true}}}",
+        "{properties: {slots: {}}, additionalProperties: false}",
+    );
+    assert_snapshot!(yaml(&infer("/pools/", Some(&document)).unwrap()), @"
+    operations:
+        create:
+            validate:
+                schemaRef: openapi:request-body
+        get:
+            transforms:
+                - excludeAttributes:
+                    - /created
+        update:
+            transforms:
+                - excludeAttributes:
+                    - /name
+                    - /note
+                    - /password
+                    - /size
+            validate:
+                schemaRef: openapi:request-body
+    resource:
+        alias: '{{/name}}'
+        id: '{{/id}}'
+        secretAttributes:
+            - /password
+        writeOnlyAttributes:
+            - /note
+            - /password
+    ");
+}
+
+#[rstest]
+#[case::closed(
+    "{properties: {id: {}, name: {}, used: {}}}",
+    "{properties: {name: {}}, additionalProperties: false}",
+    "[/used]"
+)]
+#[case::open("{properties: {id: {}, name: {}, used: {}}}", "{properties: {name: {}}}", "")]
+#[case::another_answer(
+    "{properties: {data: {}}}",
+    "{properties: {pool: {}}, additionalProperties: false}",
+    ""
+)]
+fn a_create_that_forbids_other_attributes_shows_those_of_the_server(
+    #[case] answer: &str,
+    #[case] create: &str,
+    #[case] expected: &str,
+) {
+    let inferred = infer("/pools/", Some(&pools(answer, create, "{}"))).unwrap();
+    assert_eq!(steps(inferred, OperationName::Get), expected);
+}
+
+#[rstest]
+#[case::both("{properties: {name: {}, size: {}}}", "{properties: {size: {}}}", "[/used]")]
+#[case::without_the_name("{properties: {size: {}}}", "{properties: {size: {}}}", "")]
+#[case::unknown_update("{properties: {name: {}, size: {}}}", "{}", "")]
+fn attributes_that_neither_create_nor_update_names_are_those_of_the_server(
+    #[case] create: &str,
+    #[case] update: &str,
+    #[case] expected: &str,
+) {
+    let answer = "{properties: {id: {}, name: {}, size: {}, used: {}}}";
+    let inferred = infer("/pools/", Some(&pools(answer, create, update))).unwrap();
+    assert_eq!(steps(inferred, OperationName::Get), expected);
+}
+
+/// The transforms of an operation, in short.
+fn steps(inferred: Document, operation: OperationName) -> String {
+    let operations = inferred.operations.map(|operations| operations.operations).unwrap_or_default();
+    let steps = operations.get(&operation).and_then(|operation| operation.transforms.clone());
+    let text = |step: Step| match step {
+        Step::Exclude(names) => {
+            format!("[{}]", names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+        Step::Jq(expression) => expression,
+        Step::Select(_) => format!("{step:?}"),
+    };
+    steps.into_iter().flatten().map(text).collect()
+}
+
+#[rstest]
+#[case::envelope(
+    "{properties: {version: {}, pool: {properties: {id: {}, name: {}, used: {}}}}}",
+    ".pool[/used]",
+    "id",
+    "name"
+)]
+#[case::referred("{properties: {data: {$ref: '#/components/schemas/Pool'}}}", ".data[/used]", "id", "name")]
+#[case::all_of(
+    "{allOf: [{properties: {data: {allOf: [{$ref: '#/components/schemas/Pool'}]}}}]}",
+    ".data[/used]",
+    "id",
+    "name"
+)]
+#[case::several(
+    "{properties: {a: {properties: {name: {}}}, b: {properties: {name: {}}}}}",
+    "",
+    "pool",
+    "pool"
+)]
+#[case::none("{properties: {name: {}, pool: {properties: {name: {}}}}}", "[/pool]", "name", "name")]
+fn the_envelope_of_a_read_is_removed(
+    #[case] answer: &str,
+    #[case] expected: &str,
+    #[case] id: &str,
+    #[case] alias: &str,
+) {
+    let body = "{properties: {name: {}, size: {}}}";
+    let schemas = "components: {schemas: {Pool: {properties: {id: {}, name: {}, used: {}}}}}";
+    let content = |schema: &str| format!("{{content: {{application/json: {{schema: {schema}}}}}}}");
+    let (answer, body) = (content(answer), content(body));
+    let document = format!(
+        "paths: {{/pools: {{post: {{requestBody: {body}}}}}, '/pools/{{id}}': {{get: {{responses: {{'200': {answer}}}}}, \
+         put: {{requestBody: {body}}}}}}}\n{schemas}"
+    );
+    let inferred = infer("/pools/", Some(&OpenApi::parse(document.as_bytes()).unwrap())).unwrap();
+    let resource = inferred.resource.clone().unwrap();
+    let template = |name| Some(format!("{{{{/{name}}}}}"));
+    assert_eq!((resource.id, resource.alias), (template(id), template(alias)));
+    assert_eq!(steps(inferred, OperationName::Get), expected);
+}
+
+#[rstest]
+#[case::array("{type: array, items: {$ref: '#/components/schemas/Pool'}}", "")]
+#[case::one("{properties: {count: {}, found: {items: {$ref: '#/components/schemas/Pool'}}}}", "")]
+#[case::of_reads(
+    "{properties: {roles: {items: {}}, found: {items: {$ref: '#/components/schemas/Pool'}}}}",
+    ".found"
+)]
+#[case::named(
+    "{properties: {roles: {items: {properties: {x: {}}}}, pools: {items: {properties: {name: {}}}}}}",
+    ".pools"
+)]
+#[case::unknown("{properties: {roles: {items: {}}, found: {items: {}}}}", "")]
+fn the_entries_of_a_list_with_several_arrays_are_selected(#[case] list: &str, #[case] expected: &str) {
+    let content =
+        |schema: &str| format!("{{'200': {{content: {{application/json: {{schema: {schema}}}}}}}}}");
+    let (list, pool) = (content(list), content("{$ref: '#/components/schemas/Pool'}"));
+    let document = format!(
+        "paths: {{/pools: {{get: {{responses: {list}}}}}, '/pools/{{id}}': {{get: {{responses: {pool}}}}}}}\n\
+         components: {{schemas: {{Pool: {{properties: {{id: {{}}, name: {{}}}}}}}}}}"
+    );
+    let inferred = infer("/pools/", Some(&OpenApi::parse(document.as_bytes()).unwrap())).unwrap();
+    assert_eq!(steps(inferred, OperationName::List), expected);
+}
+
+/// Without a path of the members, the entries of the list describe them.
+#[test]
+fn entries_of_a_list_describe_its_members() {
+    let list = "{properties: {version: {}, projects: {items: {properties: {id: {}, name: {}}}}}}";
+    let document = format!(
+        "paths: {{/projects: {{get: {{responses: {{'200': {{content: {{application/json: {{schema: {list}}}}}}}}}}}}}, \
+         '/projects/{{projectId}}/features': {{get: {{}}, post: {{}}}}}}"
+    );
+    let document = OpenApi::parse(document.as_bytes()).unwrap();
+    let resource = infer("/projects/", Some(&document)).unwrap().resource.unwrap();
+    assert_eq!((resource.id.as_deref(), resource.alias.as_deref()), (Some("{{/id}}"), Some("{{/name}}")));
+}

@@ -1,0 +1,93 @@
+//! Where the answers of a server hold a resource: in an envelope, and in the lists of its collection.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+
+use super::direction::update;
+use super::target::Target;
+use crate::metadata::openapi::{OpenApi, PathItem};
+use crate::payload::pointer::Pointer;
+
+/// The methods whose response describes a resource, in order.
+const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
+
+/// The places of a resource in the answers that a document describes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// The schema of a resource, without envelopes.
+    pub resource: Option<Pointer>,
+    /// The member of a read that holds the resource.
+    pub envelope: Option<String>,
+    /// The member of a list that holds its entries, if several members are arrays.
+    pub entries: Option<String>,
+}
+
+impl Shape {
+    pub fn of(
+        document: &OpenApi,
+        target: &Target,
+        collection: Option<&PathItem>,
+        item: Option<&PathItem>,
+    ) -> Self {
+        let answer = |path: Option<&'_ PathItem>, method| path?.operation(method)?.response_schema().cloned();
+        let describes = |schema: &Pointer| !document.properties(schema).is_empty();
+        let enveloped =
+            answer(item, &Method::GET).and_then(|read| envelope(document, &read, collection, item));
+        let (envelope, inner) = enveloped.unzip();
+        let read = || DESCRIBING.iter().filter_map(|method| answer(item, method)).find(describes);
+        let read = inner.or_else(read);
+        let list = answer(collection, &Method::GET);
+        let (entries, entry) =
+            list.map(|list| entries(document, target, &list, read.as_ref())).unwrap_or_default();
+        let other = || DESCRIBING.iter().filter_map(|method| answer(collection, method)).find(describes);
+        Self { resource: read.or(entry.filter(describes)).or_else(other), envelope, entries }
+    }
+}
+
+/// Returns the member of a read that holds the resource, and its schema: the read has no attribute of a request, and one
+/// of its members has some.
+fn envelope(
+    document: &OpenApi,
+    read: &Pointer,
+    collection: Option<&PathItem>,
+    item: Option<&PathItem>,
+) -> Option<(String, Pointer)> {
+    let create = collection.and_then(|path| path.operation(&Method::POST));
+    let requests = create.into_iter().chain(update(item));
+    let written: BTreeSet<String> = requests
+        .filter_map(|operation| operation.structured_request_schema())
+        .flat_map(|schema| document.properties(schema))
+        .collect();
+    let members = document.members(read);
+    if members.keys().any(|name| written.contains(name)) {
+        return None;
+    }
+    let holds = |schema: &Pointer| document.members(schema).keys().any(|name| written.contains(name));
+    let mut holders = members.into_iter().filter(|(_, schema)| holds(schema));
+    holders.next().filter(|_| holders.next().is_none())
+}
+
+/// Returns the member of a list that holds its entries, if it is one of several arrays, and the schema of an entry: that
+/// of a read, or the one of the array that has the name of the collection.
+fn entries(
+    document: &OpenApi,
+    target: &Target,
+    list: &Pointer,
+    read: Option<&Pointer>,
+) -> (Option<String>, Option<Pointer>) {
+    if let Some(entry) = document.items(list) {
+        return (None, Some(entry));
+    }
+    let arrays = document.members(list).into_iter();
+    let arrays: Vec<(String, Pointer)> =
+        arrays.filter_map(|(name, schema)| Some((name, document.items(&schema)?))).collect();
+    if let [(_, entry)] = &arrays[..] {
+        return (None, Some(entry.clone()));
+    }
+    let read = read.and_then(|read| document.resolved(read));
+    let is_read = |(_, entry): &&(String, Pointer)| read.as_ref() == Some(entry);
+    let is_named = |(name, _): &&(String, Pointer)| Some(name.as_str()) == target.last_literal();
+    let found = arrays.iter().find(is_read).or_else(|| arrays.iter().find(is_named)).cloned();
+    found.map(|(name, entry)| (Some(name), Some(entry))).unwrap_or_default()
+}
