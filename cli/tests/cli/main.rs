@@ -49,6 +49,7 @@ mod import;
 mod init;
 mod interrupt;
 mod late_effects;
+mod list_payloads;
 mod masked_lists;
 mod metadata_keys;
 mod named_files;

@@ -126,6 +126,18 @@ impl Metadata {
         Ok(false)
     }
 
+    /// Returns whether a document of the collection at `path` exists. Blocks.
+    pub fn has_document(&self, path: &LogicalPath) -> Result<bool, MetadataError> {
+        let depth = path.segments().count();
+        for source in &self.sources {
+            let mut documents = source.documents(path)?.into_iter();
+            if documents.any(|found| found.depth == depth && source::is_of_collection(&found.file)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns whether `path` is a member of a collection: a document that states `id` or `alias` matches its last
     /// segment with `_`, and no such document matches the path as a collection. The document of the root does not
     /// count, because it applies to all paths. Blocks.

@@ -151,7 +151,7 @@ impl Crawl {
     }
 
     /// Removes the collections that no request can change according to the `OpenAPI` document, except `wanted` and those
-    /// with metadata. Returns their patterns.
+    /// with metadata of their own. Returns their patterns.
     pub fn take_read_only(
         &mut self,
         workspace: &Workspace<'_>,
@@ -164,7 +164,7 @@ impl Crawl {
         for (pattern, path) in listed.chain(unlisted) {
             if path != wanted
                 && inference::is_read_only(api.document(), pattern)
-                && !workspace.metadata.has_wildcard_child(path)?
+                && !workspace.metadata.has_document(path)?
             {
                 read_only.insert(pattern.clone());
             }

@@ -6,7 +6,7 @@ use declarest_core::error::{Categorized as _, Category};
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::sync::Remote;
 
-use super::read::{self, Read};
+use super::read::{self, Read, View};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::target::Target;
@@ -17,6 +17,7 @@ use crate::workspace::Workspace;
 pub async fn fetch(
     workspace: &Workspace<'_>,
     target: &RawPath,
+    view: View,
     invocation: &Invocation,
 ) -> Result<Vec<(LogicalPath, Read)>, Failure> {
     let paths = expand(&workspace.remote()?, target).await?;
@@ -24,7 +25,7 @@ pub async fn fetch(
     let mut fetched = Vec::new();
     for path in paths {
         let one = Target { path, explicit_collection: target.explicit_collection };
-        match read::remote(workspace, &one, invocation).await {
+        match read::remote(workspace, &one, view, invocation).await {
             Ok(found) => fetched.push((one.path, found)),
             Err(failure) if several && failure.category() == Category::NotFound => {}
             Err(failure) => return Err(failure),

@@ -10,7 +10,7 @@ use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::payload::{Descriptor, PayloadType, Value};
 
 use super::item::{self, Exclusions, Secrets};
-use super::read::{self, Read};
+use super::read::{self, Read, View};
 use super::source::{Source, SourceArguments};
 use crate::error::Failure;
 use crate::hint::similar_path;
@@ -101,7 +101,7 @@ async fn read(
         Source::Repository => Workspace::local(invocation).await?,
     };
     let read = match source {
-        Source::ManagedServer => read::remote(&workspace, target, invocation).await,
+        Source::ManagedServer => read::remote(&workspace, target, View::Listed, invocation).await,
         Source::Repository => read::local(&workspace, target),
     };
     let path = &target.path;

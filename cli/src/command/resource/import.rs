@@ -139,7 +139,7 @@ impl ImportOptions {
             let at = listed.at.clone();
             note_if_partial(&at.path, &listed.members, invocation);
             let total = listed.members.entries.len();
-            let change = match self.select(workspace, &store, &mut listed.members).await {
+            let change = match self.select(workspace, &store, &at.path, &mut listed.members).await {
                 Ok(()) => self.change(workspace, &store, listed, &mut crawl),
                 Err(failure) => Err(failure),
             };
@@ -164,11 +164,13 @@ impl ImportOptions {
         Ok(Imported { read_only, ..Imported::new(collections, crawl, invocation) })
     }
 
-    /// Removes the members that exist in the repository. `--force` overwrites them, except those at another path.
+    /// Removes the members that exist in the repository. `--force` overwrites them, except those at another path. The
+    /// others get the payloads that reads of them show.
     async fn select(
         &self,
         workspace: &Workspace<'_>,
         store: &Store,
+        collection: &LogicalPath,
         members: &mut Members,
     ) -> Result<(), Failure> {
         let (mut existing, mut others) = (BTreeMap::new(), BTreeMap::new());
@@ -176,10 +178,12 @@ impl ImportOptions {
             let is_declared = repository::resource_file(store.tree(), &path)?.is_some();
             if is_declared { &mut existing } else { &mut others }.insert(path, entry);
         }
-        members.entries = sync::undeclared(&workspace.remote()?, others).await?;
+        let remote = workspace.remote()?;
+        let mut selected = sync::undeclared(&remote, others).await?;
         if self.force {
-            members.entries.extend(existing);
+            selected.extend(existing);
         }
+        members.entries = remote.as_reads_show(collection, selected).await?;
         Ok(())
     }
 

@@ -29,39 +29,47 @@ impl Read {
     }
 }
 
+/// The payloads of the members of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// As the list shows them.
+    Listed,
+    /// As reads of the members show them.
+    Read,
+}
+
 /// Reads from the server. A path with a trailing slash is listed, unless the response is not a list.
 pub async fn remote(
     workspace: &Workspace<'_>,
     target: &Target,
+    view: View,
     invocation: &Invocation,
 ) -> Result<Read, Failure> {
-    let remote = workspace.remote()?;
-    if target.explicit_collection || target.path.is_root() {
-        match remote.list(&target.path).await {
-            Ok(members) => return collection(workspace, &target.path, members, invocation),
+    let (remote, path) = (workspace.remote()?, &target.path);
+    let mut listed = None;
+    if target.explicit_collection || path.is_root() {
+        match remote.list(path).await {
+            Ok(members) => listed = Some(members),
             Err(SyncError::Metadata(MetadataError::ListShape { .. })) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    match remote.find(&target.path).await? {
-        Found::Resource(observed) => {
-            let item = Item::observed(&target.path, *observed, &workspace.metadata)?;
-            Ok(Read::Resource(Box::new(item)))
-        }
-        Found::Collection(members) => collection(workspace, &target.path, members, invocation),
-    }
-}
-
-fn collection(
-    workspace: &Workspace<'_>,
-    path: &LogicalPath,
-    members: Members,
-    invocation: &Invocation,
-) -> Result<Read, Failure> {
+    let mut members = match listed {
+        Some(members) => members,
+        None => match remote.find(path).await? {
+            Found::Collection(members) => members,
+            Found::Resource(observed) => {
+                let item = Item::observed(path, *observed, &workspace.metadata)?;
+                return Ok(Read::Resource(Box::new(item)));
+            }
+        },
+    };
     note_if_partial(path, &members, invocation);
-    let mut items = Item::listed(members, &workspace.metadata)?;
-    items.retain(|item| path.child_of(&item.path).is_some());
-    Ok(Read::Collection(items))
+    members.entries.retain(|member, _| path.child_of(member).is_some());
+    if view == View::Read {
+        members.entries = remote.as_reads_show(path, members.entries).await?;
+    }
+    Item::listed(members, &workspace.metadata).map(Read::Collection)
 }
 
 /// Reports a list of a collection that is not complete.

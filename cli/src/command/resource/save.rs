@@ -11,7 +11,7 @@ use declarest_core::repository;
 use super::change::Change;
 use super::fetch::fetch;
 use super::item::{self, Exclusions, Item};
-use super::read::Read;
+use super::read::{Read, View};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
 use crate::interrupt::block_on;
@@ -165,7 +165,8 @@ impl SaveArguments {
         invocation: &Invocation,
     ) -> Result<Vec<Batch>, Failure> {
         let mut batches = Vec::new();
-        for (path, found) in fetch(workspace, target, invocation).await? {
+        let view = if self.saves_one() { View::Listed } else { View::Read };
+        for (path, found) in fetch(workspace, target, view, invocation).await? {
             let batch = match found {
                 Read::Collection(items) if self.saves_one() => single(path, item::payloads(items), None),
                 Read::Collection(items) => Batch {

@@ -37,6 +37,12 @@ pub enum SyncError {
         name = .0.name()
     )]
     AmbiguousName(LogicalPath, Vec<LogicalPath>),
+    /// Reads of the members of this collection have an envelope around the resource, which this jq expression removes.
+    #[error(
+        "{0}: the answers to reads have an envelope around the resource; add the step {{jqExpression: '{1}'}} to operations.get.transforms in {file}",
+        file = metadata_file(.0)
+    )]
+    Enveloped(LogicalPath, String),
     /// The transforms of lists need each other, or are nested too deep.
     #[error(
         "the list of {0} is read again by its own transforms through resource(), or too many lists are nested; remove the cycle"
@@ -307,6 +313,7 @@ impl Categorized for SyncError {
             Self::Reference { why: Unresolved::Failed(error), .. } => error.category(),
             Self::ListCycle(_)
             | Self::ReadCycle(_)
+            | Self::Enveloped(..)
             | Self::Unfindable(..)
             | Self::MalformedReference(..)
             | Self::Reference { .. }

@@ -12,6 +12,7 @@
 //! parents          the addresses of the parents of a resource on the server
 //! redirects        redirects to another resource
 //! remote           one resource, decided by `model::absence`; references and jq may also read it
+//! saved            the members of a list, for files
 //! bulk             many resources by the list of their collection
 //! recheck          repeats the requests of a settled run
 //! ```
@@ -30,6 +31,7 @@ mod recheck;
 mod redirects;
 mod references;
 mod remote;
+mod saved;
 mod server;
 
 pub use bulk::*;

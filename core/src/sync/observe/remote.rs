@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use http::StatusCode;
 
 use super::lists::List;
 use super::server::{Place, Remote};
@@ -175,7 +176,7 @@ impl Remote {
 
     /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.
     /// The collection has the path `located` on the server.
-    async fn with_payload(
+    pub(super) async fn with_payload(
         &self,
         collection: &LogicalPath,
         located: &LogicalPath,
@@ -254,7 +255,7 @@ impl Remote {
                 self.of_singleton(wanted.clone(), read, doomed).await
             }
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
-            read if is_not_found(&read) || rejects_address(&read) => {
+            read if is_not_found(&read) || rejects_address(&read) || rejects_name(wanted, &read) => {
                 Box::pin(self.search(wanted, read, doomed)).await
             }
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
@@ -315,7 +316,7 @@ impl Remote {
             Err(error) if self.failed_without_parent(&at, error, doomed).await => {
                 return Ok(Observed::new(at, None));
             }
-            Err(error) if error.is_unreadable() => Address::Unreadable,
+            Err(error) if error.is_unreadable() || rejects_name(&at, &read) => Address::Unreadable,
             Err(_) => return read,
         };
         let put_creates = address == Address::NotFound && at.is_created_by_put();
@@ -359,8 +360,8 @@ impl Remote {
         verdict: Verdict<'_>,
     ) -> Result<Observed, SyncError> {
         // The server may reject a name in the place of an id. Then the list decides.
-        let is_name = Wanted::of(at).id.is_none() && rejects_address(&read);
-        let decides = is_name && !matches!(&verdict, Verdict::Unknown(doubt) if !doubt.is_about_entries());
+        let decides = rejects_name(at, &read)
+            && !matches!(&verdict, Verdict::Unknown(doubt) if !doubt.is_about_entries());
         match (verdict, read) {
             (Verdict::Here, read) => read,
             (Verdict::Present(entry), _) => self.read_listed(at, entry).await,
@@ -468,4 +469,12 @@ fn is_not_found(read: &Read) -> bool {
 
 fn rejects_address(read: &Read) -> bool {
     read.as_ref().is_err_and(SyncError::rejects_address)
+}
+
+/// Whether the server may not accept the name of `at`, which is in the place of an unknown id. Servers with a database
+/// answer 500 to a name if ids are numbers.
+fn rejects_name(at: &Resource, read: &Read) -> bool {
+    let is_fault = |error: &SyncError| error.http_status() == Some(StatusCode::INTERNAL_SERVER_ERROR);
+    let is_rejected = |error: &SyncError| error.rejects_address() || is_fault(error);
+    read.as_ref().is_err_and(is_rejected) && Wanted::of(at).id.is_none()
 }

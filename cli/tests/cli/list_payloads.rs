@@ -1,0 +1,104 @@
+//! Lists that show other payloads than reads of their members.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::safety::Place;
+
+const OPENAPI: &str = "openapi: 3.0.3
+paths:
+  /shops: {get: {}, post: {}}
+  /shops/{id}: {get: {}, put: {}, delete: {}}
+";
+
+/// A server that answers reads of members with the output of `read`, and whose list lacks `hours`.
+fn shops(read: fn(&Value) -> Answer) -> ApiServer {
+    let answer = move |request: &Request, store: &mut Store| {
+        let shown = store.get(&request.path).cloned();
+        match (request.method.as_str(), shown) {
+            ("GET", Some(shop)) => read(&shop),
+            ("GET", None) if request.path == "/shops" => {
+                let mut shops = store.members("/shops");
+                shops.iter_mut().filter_map(Value::as_object_mut).for_each(|shop| drop(shop.remove("hours")));
+                Answer::json(200, &json!(shops))
+            }
+            _ => request.rest(store, Ids::Stated("id")),
+        }
+    };
+    let server = ApiServer::start(&["/shops"], answer);
+    server.put("/shops/lima", json!({"id": "lima", "hours": "9-12"}));
+    server.put("/shops/rio", json!({"id": "rio", "hours": "8-20", "tier": "gold"}));
+    server
+}
+
+fn whole(shop: &Value) -> Answer {
+    Answer::json(200, shop)
+}
+
+fn without_hours(shop: &Value) -> Answer {
+    let mut shop = shop.clone();
+    shop.as_object_mut().unwrap().remove("hours");
+    Answer::json(200, &shop)
+}
+
+fn enveloped(shop: &Value) -> Answer {
+    Answer::json(200, &json!({"version": 1, "shop": shop}))
+}
+
+fn forbidden(_: &Value) -> Answer {
+    Answer::empty(403)
+}
+
+fn not_allowed(_: &Value) -> Answer {
+    Answer::empty(405)
+}
+
+fn reads(place: &Place) -> usize {
+    place.server.log().iter().filter(|request| request.method == "GET" && request.path != "/shops").count()
+}
+
+#[rstest]
+#[case::import(&["import"])]
+#[case::save(&["resource", "save", "/shops/"])]
+fn files_have_the_payloads_of_reads(#[case] command: &[&str]) {
+    let place = Place::with_openapi(shops(whole), OPENAPI, &[("README.md", "shops")]);
+    let run = place.run(command);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(
+        place.home.read("repo/shops/rio/resource.json"),
+        "{\n  \"hours\": \"8-20\",\n  \"id\": \"rio\",\n  \"tier\": \"gold\"\n}"
+    );
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+/// One read confirms a list, and a list is sufficient if the server does not allow reads.
+#[rstest]
+#[case::confirmed(without_hours)]
+#[case::forbidden(forbidden)]
+#[case::not_allowed(not_allowed)]
+fn at_most_one_member_is_read(#[case] read: fn(&Value) -> Answer) {
+    let place = Place::with_openapi(shops(read), OPENAPI, &[("README.md", "shops")]);
+    let run = place.run(&["import"]);
+    assert_eq!((run.code, reads(&place)), (0, 1), "{run}");
+    assert!(run.stdout.contains("/shops  2 saved"), "{run}");
+}
+
+/// A file with the envelope would be sent to the server.
+#[test]
+fn an_envelope_is_not_saved() {
+    let place = Place::with_openapi(shops(enveloped), OPENAPI, &[("README.md", "shops")]);
+    let run = place.run(&["import"]);
+    assert_eq!(run.code, 2, "{run}");
+    insta::assert_snapshot!(run.stdout, @r"
+    /shops  not imported: /shops: the answers to reads have an envelope around the resource; add the step {jqExpression: '.shop'} to operations.get.transforms in shops/_/metadata.yaml
+    Import: 0 resources saved, 0 existing, 1 collection not imported.
+    ");
+    let step = "operations: {get: {transforms: [{jqExpression: '.shop'}]}}\n";
+    place.home.write("repo/shops/_/metadata.yaml", step);
+    let run = place.run(&["import"]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}

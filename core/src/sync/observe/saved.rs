@@ -1,0 +1,86 @@
+//! The members of a list as reads of each of them show them, for files.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::server::Remote;
+use crate::metadata::Entry;
+use crate::metadata::transform::member_expression;
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::sync::model::SyncError;
+
+/// The members of a collection, by their paths.
+type Entries = BTreeMap<LogicalPath, Entry>;
+
+impl Remote {
+    /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one. If
+    /// its read shows the same as the list, or fails, the list is used for the others, too; otherwise they are read.
+    ///
+    /// Fails if the read has an envelope around the resource: a file with it would be sent to the server.
+    pub async fn as_reads_show(&self, path: &LogicalPath, members: Entries) -> Result<Entries, SyncError> {
+        let largest = members.iter().max_by_key(|(_, entry)| entry.payload.weight());
+        let Some((at, sample)) = largest else { return Ok(members) };
+        let rules = self.rules(at).await?;
+        // Such members were already read.
+        if rules.lists_names() || rules.reads_from_list() {
+            return Ok(members);
+        }
+        let located = if rules.names_ids() { self.located(path).await? } else { path.clone() };
+        let Ok(Some(read)) = self.with_payload(path, &located, sample.clone()).await else {
+            return Ok(members);
+        };
+        let listed = rules.as_read(Cow::Borrowed(&sample.payload));
+        if read.payload == *listed {
+            return Ok(members);
+        }
+        if let Some(member) = envelope(&read.payload, &listed) {
+            return Err(SyncError::Enveloped(path.clone(), member_expression(member)));
+        }
+        let reads = futures::stream::iter(members).map(|(at, entry)| {
+            let located = &located;
+            async move {
+                let read = self.with_payload(path, located, entry).await?;
+                Ok::<_, SyncError>(read.map(|entry| (at, entry)))
+            }
+        });
+        let reads = reads.buffered(self.session.client.max_concurrency());
+        reads.try_filter_map(|read| async { Ok(read) }).try_collect().await
+    }
+}
+
+/// Returns the member of a read that has the content of the entry, if the read has an envelope: none of its members are
+/// those of the entry, and only one of them is a resource.
+fn envelope<'r>(read: &'r Value, entry: &Value) -> Option<&'r str> {
+    let (Value::Object(read), Value::Object(entry)) = (read, entry) else { return None };
+    if entry.keys().any(|name| read.contains_key(name)) {
+        return None;
+    }
+    let mut members = read.iter().filter(|(_, member)| matches!(member, Value::Object(_) | Value::Array(_)));
+    let (name, Value::Object(member)) = members.next()? else { return None };
+    let shared = entry.keys().filter(|name| member.contains_key(*name)).count();
+    (members.next().is_none() && shared * 2 > entry.len()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    #[rstest]
+    #[case::envelope(r#"{"version": 1, "shop": {"id": 1, "tier": "gold"}}"#, Some("shop"))]
+    #[case::without_some(r#"{"data": {"id": 1, "size": 2}}"#, None)]
+    #[case::with_more(r#"{"data": {"id": 1, "tier": "gold", "size": 2}}"#, Some("data"))]
+    #[case::the_resource_itself(r#"{"id": 1, "data": {"id": 1, "tier": "gold"}}"#, None)]
+    #[case::several(r#"{"meta": {"id": 1, "tier": "gold"}, "spec": {}}"#, None)]
+    #[case::list(r#"{"data": [{"id": 1, "tier": "gold"}]}"#, None)]
+    #[case::text("\"x\"", None)]
+    fn envelopes(#[case] read: &str, #[case] expected: Option<&str>) {
+        let json = |text: &str| decode(PayloadType::Json, text.as_bytes()).unwrap();
+        assert_eq!(envelope(&json(read), &json(r#"{"id": 1, "tier": "gold"}"#)), expected);
+    }
+}
