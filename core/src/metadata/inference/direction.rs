@@ -37,9 +37,7 @@ pub fn one_way(
     identity: &IdentityFields,
 ) -> OneWay {
     let create = collection.and_then(|path| path.operation(&Method::POST)?.structured_request_schema());
-    let update = update(item);
-    let updates = update.is_some();
-    let update = update.and_then(|operation| operation.structured_request_schema());
+    let update = update(item).and_then(|operation| operation.structured_request_schema());
     let names = |schema: Option<&Pointer>| {
         schema.map(|schema| document.writable_properties(schema)).unwrap_or_default()
     };
@@ -50,11 +48,10 @@ pub fn one_way(
     if let Some(answer) = answer {
         fixed = document.flagged_properties(answer, "readOnly");
         let shown = document.properties(answer);
-        // Other attributes are those of the server if the requests name theirs. An answer about something else does not
-        // have the attributes of a request.
-        let names_all = forbids(create) || !updates || !updated.is_empty();
-        if names_all && created.contains(&identity.alias) && shown.contains(&identity.alias) {
-            fixed.extend(shown);
+        // An answer about something else does not have the attributes of a request.
+        if created.contains(&identity.alias) && shown.contains(&identity.alias) {
+            // Many documents do not name all attributes of a request, but a time that none names is the server's.
+            fixed.extend(if forbids(create) { shown } else { document.times(answer) });
         }
     }
     fixed.retain(|name| !created.contains(name) && !updated.contains(name));

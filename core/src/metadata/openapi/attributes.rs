@@ -41,10 +41,19 @@ impl OpenApi {
 
     /// Returns the same properties as [`Self::properties`], but only those with `flag`: `readOnly` or `writeOnly`.
     pub fn flagged_properties(&self, schema: &Pointer, flag: &str) -> BTreeSet<String> {
+        self.properties_with(schema, flag, &Value::Bool(true))
+    }
+
+    /// Returns the same properties as [`Self::properties`], but only points in time.
+    pub fn times(&self, schema: &Pointer) -> BTreeSet<String> {
+        self.properties_with(schema, "format", &Value::from("date-time"))
+    }
+
+    fn properties_with(&self, schema: &Pointer, keyword: &str, value: &Value) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.walk(schema, &["allOf", "anyOf", "oneOf", "items"], &mut |schema| {
-            let flagged = properties(schema).filter(|(_, property)| is_flagged(property, flag));
-            names.extend(flagged.map(|(name, _)| name.clone()));
+            let found = properties(schema).filter(|(_, property)| property.get(keyword) == Some(value));
+            names.extend(found.map(|(name, _)| name.clone()));
         });
         names
     }
