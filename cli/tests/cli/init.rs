@@ -8,7 +8,7 @@ use rstest::rstest;
 use crate::environment::{Home, Run};
 use crate::git::git;
 use crate::network::{self, Authority};
-use crate::rest_server::{Config, RestServer};
+use crate::rest_server::{Config, Matcher, RestServer};
 use crate::server::Server;
 
 const DOCUMENT: &str = r#"{"openapi": "3.0.3", "paths": {
@@ -210,6 +210,17 @@ fn credentials_come_from_the_environment(#[case] header: &str, #[case] name: &st
     assert!(!format!("{run}{}", fresh.home.catalogue()).contains("canary"), "{run}");
     // The same command finds the same context.
     assert_eq!(fresh.home.run_with(&all, &[("KEY", "canary")], "").code, 0);
+}
+
+/// Many servers have no resource at their base URL.
+#[rstest]
+#[case::missing(404)]
+#[case::fault(500)]
+fn the_answer_at_the_base_url_has_no_meaning(#[case] status: u16) {
+    let fresh = Fresh::new();
+    fresh.server.fail(Matcher::path("/"), status, 9);
+    let run = fresh.init(&[]);
+    assert_eq!(run.code, 0, "{run}");
 }
 
 /// A failure before the first write leaves neither a context nor a directory.

@@ -46,6 +46,7 @@ mod git;
 mod globals;
 mod habits;
 mod import;
+mod import_inferred;
 mod init;
 mod interrupt;
 mod late_effects;

@@ -7,7 +7,7 @@ use super::document::{Document, DocumentError, Layers};
 use super::{Api, MetadataError, Rules, Source, source};
 use crate::language::jq::ProgramCache;
 use crate::path::{LogicalPath, Selector};
-use crate::repository::{MetadataReach, Tree};
+use crate::repository::{MetadataReach, RepositoryError, Tree};
 
 /// The rules of one revision. They are compiled once for each set of documents, and shared by all paths that the set
 /// governs. The returned `Arc`s stay valid after this value is dropped.
@@ -107,9 +107,22 @@ impl Metadata {
 
     /// Returns the literal names of collections below `path` for which metadata exists, sorted.
     pub fn child_collections(&self, path: &LogicalPath) -> Result<Vec<String>, MetadataError> {
+        self.names(path, Source::child_collections)
+    }
+
+    /// Like [`Self::child_collections`], but without metadata whose directories match `path` by a wildcard.
+    pub fn own_child_collections(&self, path: &LogicalPath) -> Result<Vec<String>, MetadataError> {
+        self.names(path, Source::own_child_collections)
+    }
+
+    fn names(
+        &self,
+        path: &LogicalPath,
+        of: fn(&Source, &LogicalPath) -> Result<Vec<String>, RepositoryError>,
+    ) -> Result<Vec<String>, MetadataError> {
         let mut names = BTreeSet::new();
         for source in &self.sources {
-            let found = source.child_collections(path);
+            let found = of(source, path);
             names.extend(found.map_err(|source| MetadataError::Lookup { path: path.clone(), source })?);
         }
         Ok(names.into_iter().collect())

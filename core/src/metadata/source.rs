@@ -101,6 +101,11 @@ impl Source {
         self.files.child_collections(self.tree.as_ref(), path)
     }
 
+    /// Returns the literal names of directories below `path` itself.
+    pub(super) fn own_child_collections(&self, path: &LogicalPath) -> Result<Vec<String>, RepositoryError> {
+        self.files.own_child_collections(self.tree.as_ref(), path)
+    }
+
     /// Returns whether a directory `_` exists for the children of `path`.
     pub(super) fn has_wildcard_child(&self, path: &LogicalPath) -> Result<bool, RepositoryError> {
         self.files.has_wildcard_child(self.tree.as_ref(), path)

@@ -90,11 +90,17 @@ impl MetadataFiles {
         tree: &dyn Tree,
         path: &LogicalPath,
     ) -> Result<Vec<String>, RepositoryError> {
+        Ok(literal_names(self.level(tree, path)?.iter()))
+    }
+
+    /// Returns the literal names of directories below `path` itself, sorted.
+    pub fn own_child_collections(
+        &self,
+        tree: &dyn Tree,
+        path: &LogicalPath,
+    ) -> Result<Vec<String>, RepositoryError> {
         let level = self.level(tree, path)?;
-        let names = level.iter().flat_map(|(_, directory)| &directory.subdirectories);
-        let literal = names.filter(|name| !is_wildcard(name) && !is_reserved_directory(name));
-        let distinct: BTreeSet<&str> = literal.map(|name| &**name).collect();
-        Ok(distinct.into_iter().map(str::to_owned).collect())
+        Ok(literal_names(level.iter().filter(|(name, _)| name == path.relative())))
     }
 
     /// Whether a directory below `path`, or below a wildcard that matches it, is `_` or a glob.
@@ -157,6 +163,14 @@ impl MetadataFiles {
         // The map is valid between any two calls.
         self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the literal names in directories of metadata, sorted.
+fn literal_names<'d>(directories: impl Iterator<Item = &'d (String, Arc<Directory>)>) -> Vec<String> {
+    let names = directories.flat_map(|(_, directory)| &directory.subdirectories);
+    let literal = names.filter(|name| !is_wildcard(name) && !is_reserved_directory(name));
+    let distinct: BTreeSet<&str> = literal.map(|name| &**name).collect();
+    distinct.into_iter().map(str::to_owned).collect()
 }
 
 impl Directory {

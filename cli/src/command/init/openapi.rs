@@ -45,7 +45,7 @@ pub async fn find(
 /// Fails if the server cannot be reached or refuses the credentials. Other answers are fine: the base URL may not exist.
 pub async fn reach(client: &Client) -> Result<(), Failure> {
     match client.health().await {
-        Err(error) if matches!(error.category(), Category::Transport | Category::Auth) => Err(error.into()),
+        Err(error) if error.is_unreachable() || error.category() == Category::Auth => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,9 @@
 use clap::Args;
 use declarest_core::authoring::add_inferred;
 use declarest_core::metadata::Api;
-use declarest_core::metadata::inference::{Example, infer_with};
+use declarest_core::metadata::document::Document;
+use declarest_core::metadata::inference::{Example, collections, infer_with};
+use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 
 use super::change::{CommitArgument, finish, lock};
@@ -54,6 +56,35 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     })?;
     finish(authoring)?;
     Ok(output.show(&inferred.to_value(), None)?)
+}
+
+/// Stores inferred metadata for each collection at or below `path`, or above it, that the `OpenAPI` document describes,
+/// that a request can change, and that has no metadata of its own. Returns their selectors.
+pub fn store_inferred(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Vec<String>, Failure> {
+    let Some(api) = workspace.metadata.api() else { return Ok(Vec::new()) };
+    let store = workspace.metadata_store()?;
+    let mut stored = Vec::new();
+    for pattern in collections(api.document()).into_iter().filter(|pattern| meets(pattern, path)) {
+        // The document may have names that are not allowed in a repository.
+        let Ok(subject) = Subject::of(&format!("{pattern}/")) else { continue };
+        if !workspace.metadata.stored(&subject.selector)?.is_empty() {
+            continue;
+        }
+        let examples = examples(workspace, &subject)?;
+        let inferred = infer_with(&subject.text, Some(api.document()), &examples, false)?;
+        if inferred != Document::default() {
+            let governed = subject.representative()?;
+            add_inferred(&store, &workspace.metadata, &subject.selector, &governed, &inferred)?;
+            stored.push(pattern);
+        }
+    }
+    Ok(stored)
+}
+
+/// Whether one of the paths is at or below the other. `_` in the pattern stands for any name.
+fn meets(pattern: &str, path: &LogicalPath) -> bool {
+    let names = pattern.split('/').filter(|name| !name.is_empty());
+    names.zip(path.segments()).all(|(name, segment)| name == "_" || name == segment)
 }
 
 /// Returns the declared resources of the collection that can be read.

@@ -73,7 +73,7 @@ pub async fn crawl(
     let mut crawl = Crawl::default();
     let mut absent = BTreeMap::new();
     let mut level = BTreeSet::from([Place { path: path.clone(), pattern: path.as_str().to_owned() }]);
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut literal) = (BTreeSet::new(), BTreeSet::new());
     while !level.is_empty() {
         let mut next = BTreeSet::new();
         let (mut collections, mut declared) = (Vec::new(), BTreeMap::new());
@@ -81,9 +81,10 @@ pub async fn crawl(
             if exclusions.cover(&place.path, "", "") || !seen.insert(place.path.clone()) {
                 continue;
             }
-            let names = below(workspace, &place)?;
+            let names = below(workspace, &place, literal.contains(&place.path))?;
             if is_collection(workspace, &place.path)? {
                 let (members, others) = split(workspace, &place, names)?;
+                literal.extend(others.iter().map(|other| other.path.clone()));
                 next.extend(others);
                 declared.insert(place.path.clone(), members);
                 collections.push(place);
@@ -138,7 +139,7 @@ impl Crawl {
         });
         let mut found = BTreeSet::new();
         for member in members.entries.keys() {
-            found.extend(below(workspace, &at.child(member.name(), "_")?)?);
+            found.extend(below(workspace, &at.child(member.name(), "_")?, false)?);
         }
         self.listed.push(Listed { at, members });
         Ok(found)
@@ -194,10 +195,16 @@ async fn lists(
     Ok(listed)
 }
 
-/// Returns the paths with a literal name one level below `place`.
-fn below(workspace: &Workspace<'_>, place: &Place) -> Result<BTreeSet<Place>, Failure> {
-    let mut names: BTreeSet<String> =
-        workspace.metadata.child_collections(&place.path)?.into_iter().collect();
+/// Returns the paths with a literal name one level below `place`. If the place itself is `literal`, such as an operation
+/// beside the members of a collection, metadata of members does not describe it.
+fn below(workspace: &Workspace<'_>, place: &Place, literal: bool) -> Result<BTreeSet<Place>, Failure> {
+    let metadata = &workspace.metadata;
+    let described = if literal {
+        metadata.own_child_collections(&place.path)?
+    } else {
+        metadata.child_collections(&place.path)?
+    };
+    let mut names: BTreeSet<String> = described.into_iter().collect();
     if let Some(api) = workspace.metadata.api() {
         names.extend(inference::children(api.document(), &place.path).into_iter().map(str::to_owned));
     }

@@ -10,6 +10,7 @@ use declarest_core::repository::{self, Store, metadata_file};
 use declarest_core::sync::{self, Members};
 use serde::Serialize;
 
+use super::super::metadata::store_inferred;
 use super::change::Change;
 use super::crawl::{Crawl, Listed, Unlisted, crawl};
 use super::item::{Exclusions, Item};
@@ -34,6 +35,7 @@ pub struct ImportArguments {
 
 /// The resources to import, and how they are saved.
 #[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct ImportOptions {
     #[command(flatten)]
     exclusions: Exclusions,
@@ -46,12 +48,20 @@ pub struct ImportOptions {
     /// Overwrite existing resources
     #[arg(long)]
     force: bool,
+    #[arg(
+        long,
+        help = "First store the metadata that the OpenAPI document implies for collections without metadata"
+    )]
+    infer_metadata: bool,
 }
 
 /// What an import did.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Imported {
+    /// The patterns of collections whose inferred metadata was stored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inferred: Vec<String>,
     collections: Vec<Collection>,
     /// The patterns of collections that metadata or the document of the API describes and the server does not have.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -123,6 +133,10 @@ impl ImportOptions {
         invocation: &Invocation,
     ) -> Result<Imported, Failure> {
         let store = authoring.store()?;
+        // Infer.
+        let inferred = if self.infer_metadata { store_inferred(workspace, path)? } else { Vec::new() };
+        let reopened = if inferred.is_empty() { None } else { Some(Workspace::connected(invocation).await?) };
+        let workspace = reopened.as_ref().unwrap_or(workspace);
         // Read.
         let mut crawl = crawl(workspace, path, &self.exclusions).await?;
         if crawl.listed.is_empty() && crawl.unlisted.is_empty() {
@@ -161,7 +175,7 @@ impl ImportOptions {
         for change in changes {
             change.carry_out(invocation).await?;
         }
-        Ok(Imported { read_only, ..Imported::new(collections, crawl, invocation) })
+        Ok(Imported { inferred, read_only, ..Imported::new(collections, crawl, invocation) })
     }
 
     /// Removes the members that exist in the repository. `--force` overwrites them, except those at another path. The
@@ -179,11 +193,11 @@ impl ImportOptions {
             if is_declared { &mut existing } else { &mut others }.insert(path, entry);
         }
         let remote = workspace.remote()?;
-        let mut selected = sync::undeclared(&remote, others).await?;
+        members.entries = sync::undeclared(&remote, others).await?;
         if self.force {
-            selected.extend(existing);
+            members.entries.extend(existing);
         }
-        members.entries = remote.as_reads_show(collection, selected).await?;
+        *members = remote.as_reads_show(collection, std::mem::take(members)).await?;
         Ok(())
     }
 
@@ -250,6 +264,9 @@ impl Imported {
         let paths = paths.chain(self.failures.iter().map(|failure| &failure.path));
         let width = paths.map(|path| path.chars().count()).max().unwrap_or_default();
         let mut lines: Vec<String> = Vec::new();
+        if !self.inferred.is_empty() {
+            lines.push(format!("Metadata: inferred for {}", counted(self.inferred.len(), "collection")));
+        }
         for Collection { path, saved, existing } in &self.collections {
             let kept = if *existing > 0 { format!(", {existing} existing") } else { String::new() };
             lines.push(format!("{path:width$}  {saved} saved{kept}"));

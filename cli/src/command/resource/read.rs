@@ -67,7 +67,7 @@ pub async fn remote(
     note_if_partial(path, &members, invocation);
     members.entries.retain(|member, _| path.child_of(member).is_some());
     if view == View::Read {
-        members.entries = remote.as_reads_show(path, members.entries).await?;
+        members = remote.as_reads_show(path, members).await?;
     }
     Item::listed(members, &workspace.metadata).map(Read::Collection)
 }

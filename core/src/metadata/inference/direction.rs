@@ -18,8 +18,10 @@ pub struct OneWay {
     pub fixed: BTreeSet<String>,
     /// Attributes that answers do not show.
     pub hidden: BTreeSet<String>,
-    /// Attributes that the schema of a create names and that of an update forbids.
-    pub initial: BTreeSet<String>,
+    /// Attributes of answers, or of the other request, that the schema of a create forbids.
+    pub not_created: BTreeSet<String>,
+    /// The same for an update.
+    pub not_updated: BTreeSet<String>,
 }
 
 /// Returns the update that the document describes.
@@ -43,22 +45,25 @@ pub fn one_way(
     };
     let (created, updated) = (names(create), names(update));
     let forbids = |schema: Option<&Pointer>| schema.is_some_and(|schema| document.is_closed(schema));
-
-    let mut fixed = BTreeSet::new();
-    if let Some(answer) = answer {
-        fixed = document.flagged_properties(answer, "readOnly");
-        let shown = document.properties(answer);
-        // An answer about something else does not have the attributes of a request.
-        if created.contains(&identity.alias) && shown.contains(&identity.alias) {
-            // Many documents do not name all attributes of a request, but a time that none names is the server's.
-            fixed.extend(if forbids(create) { shown } else { document.times(answer) });
-        }
+    let shown = answer.map(|answer| document.properties(answer)).unwrap_or_default();
+    // An answer about something else has few attributes of a request.
+    let is_same = !created.is_empty() && created.intersection(&shown).count() * 2 >= created.len();
+    let mut fixed = answer.map(|answer| document.flagged_properties(answer, "readOnly")).unwrap_or_default();
+    if let Some(answer) = answer.filter(|_| is_same) {
+        // Many documents do not name all attributes of a request, but a time that none names is the server's.
+        fixed.extend(if forbids(create) { shown.clone() } else { document.times(answer) });
     }
     fixed.retain(|name| !created.contains(name) && !updated.contains(name));
     fixed.retain(|name| *name != identity.id && *name != identity.alias);
 
     let flagged = |schema: &Pointer| document.flagged_properties(schema, "writeOnly");
     let hidden = create.into_iter().chain(update).flat_map(flagged).collect();
-    let initial = if forbids(update) { &created - &updated } else { BTreeSet::new() };
-    OneWay { fixed, hidden, initial }
+    let mut stated = &created | &updated;
+    if is_same {
+        // Files have the attributes of answers.
+        stated.extend(shown.difference(&fixed).cloned());
+    }
+    let forbidden = |schema, names| if forbids(schema) { &stated - names } else { BTreeSet::new() };
+    let (not_created, not_updated) = (forbidden(create, &created), forbidden(update, &updated));
+    OneWay { fixed, hidden, not_created, not_updated }
 }

@@ -20,11 +20,29 @@ pub fn is_collection(document: &OpenApi, path: &LogicalPath) -> bool {
     if item.segments().last().is_some_and(|last| last.literal().is_none()) && is_sibling() {
         return false;
     }
+    is_described(document, item, path.as_str())
+}
+
+/// Returns the collections that the document describes and that a request can change, with `_` for the names of their
+/// parents.
+pub fn collections(document: &OpenApi) -> BTreeSet<String> {
+    let named =
+        document.paths().filter(|item| item.segments().last().is_some_and(|last| last.literal().is_some()));
+    let patterns = named.filter_map(|item| {
+        let names = item.segments().iter().map(|segment| segment.literal().unwrap_or("_"));
+        let pattern: String = names.flat_map(|name| ["/", name]).collect();
+        is_described(document, item, &pattern).then_some(pattern)
+    });
+    patterns.filter(|pattern| !is_read_only(document, pattern)).collect()
+}
+
+/// Whether the document describes the path `text`, at `item`, as a collection.
+fn is_described(document: &OpenApi, item: &PathItem, text: &str) -> bool {
     let has = |method: &Method| item.operation(method).is_some();
     let changes = [Method::PUT, Method::PATCH, Method::DELETE].iter().any(has);
     let like_a_resource = has(&Method::GET) && changes && !has(&Method::POST);
-    let as_written = Target::parse(path.as_str(), Some(document));
-    let as_collection = (!like_a_resource).then(|| Target::parse(&format!("{path}/"), Some(document)));
+    let as_written = Target::parse(text, Some(document));
+    let as_collection = (!like_a_resource).then(|| Target::parse(&format!("{text}/"), Some(document)));
     [Some(as_written), as_collection]
         .into_iter()
         .flatten()

@@ -91,7 +91,14 @@ fn stated_alias(
         return None;
     }
     let known = || STATED.into_iter().filter(|name| writable.contains(*name) && attributes.contains(*name));
-    known().find(|name| required.contains(*name)).or_else(|| known().next()).map(str::to_owned)
+    let usual = known().find(|name| required.contains(*name)).or_else(|| known().next());
+    // Such as `template_name` of a template, if no other attribute is a name.
+    let only_name = || {
+        let mut names =
+            writable.intersection(attributes).filter(|name| name.to_ascii_lowercase().ends_with("name"));
+        names.next().filter(|_| names.next().is_none()).map(String::as_str)
+    };
+    usual.or_else(only_name).map(str::to_owned)
 }
 
 /// Chooses the attributes for id and alias.

@@ -43,7 +43,7 @@ use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value};
 use crate::secret::is_secret_name;
 
-pub use hint::{children, is_collection, is_read_only};
+pub use hint::{children, collections, is_collection, is_read_only};
 
 use direction::{OneWay, UPDATES};
 use identity::{Basis, IdentityFields};
@@ -231,7 +231,8 @@ impl<'a> Inference<'a> {
         let (taken, removed) = match name {
             OperationName::List => (self.shape.entries.as_ref(), None),
             OperationName::Get => (self.shape.envelope.as_ref(), excluding(&self.one_way.fixed)),
-            OperationName::Update => (None, excluding(&self.one_way.initial)),
+            OperationName::Create => (None, excluding(&self.one_way.not_created)),
+            OperationName::Update => (None, excluding(&self.one_way.not_updated)),
             _ => (None, None),
         };
         let taken = taken.filter(|_| self.target.is_collection).map(|name| Step::Jq(member_expression(name)));
@@ -257,10 +258,12 @@ impl<'a> Inference<'a> {
         let is_of_item =
             default_path(name) != "." || (name == OperationName::Create && self.creates_at_item());
         let described = if is_of_item { self.item } else { self.collection };
-        described.filter(|path| path.template().ends_with('/'))?;
-        let path =
-            if is_of_item { default_path(OperationName::Get).to_owned() } else { self.collection_template() };
-        Some(path + "/")
+        let described = described.filter(|path| path.template().ends_with('/'))?;
+        if is_of_item {
+            return Some(format!("{}/", default_path(OperationName::Get)));
+        }
+        // A variable of the document, such as that of a parent, may have the name of an attribute of the resource.
+        Some(format!("../{}/", described.segments().last()?.literal()?))
     }
 
     /// Returns the description of an operation in the document.

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use rstest::rstest;
 
-use super::tests::yaml;
+use super::tests::{document, yaml};
 use super::*;
 
 /// The document of a server whose answers show more than a create can state, and whose updates cannot change the name.
@@ -36,6 +36,7 @@ fn attributes_that_no_request_can_set_are_excluded() {
         update:
             transforms:
                 - excludeAttributes:
+                    - /id
                     - /name
                     - /note
                     - /password
@@ -78,7 +79,8 @@ fn a_create_that_forbids_other_attributes_shows_those_of_the_server(
 #[rstest]
 #[case::neither("{properties: {name: {}}}", "{properties: {size: {}}}", "[/used]")]
 #[case::updated("{properties: {name: {}}}", "{properties: {used: {}}}", "")]
-#[case::without_the_name("{properties: {size: {}}}", "{properties: {size: {}}}", "")]
+#[case::without_the_name("{properties: {size: {}}}", "{properties: {size: {}}}", "[/used]")]
+#[case::of_another("{properties: {pool: {}}}", "{properties: {pool: {}}}", "")]
 fn times_that_no_request_names_are_those_of_the_server(
     #[case] create: &str,
     #[case] update: &str,
@@ -156,6 +158,7 @@ fn the_envelope_of_a_read_is_removed(
     "{properties: {roles: {items: {properties: {x: {}}}}, pools: {items: {properties: {name: {}}}}}}",
     ".pools"
 )]
+#[case::objects("{properties: {ids: {items: {}}, result: {items: {properties: {id: {}}}}}}", ".result")]
 #[case::unknown("{properties: {roles: {items: {}}, found: {items: {}}}}", "")]
 fn the_entries_of_a_list_with_several_arrays_are_selected(#[case] list: &str, #[case] expected: &str) {
     let content =
@@ -180,4 +183,22 @@ fn entries_of_a_list_describe_its_members() {
     let document = OpenApi::parse(document.as_bytes()).unwrap();
     let resource = infer("/projects/", Some(&document)).unwrap().resource.unwrap();
     assert_eq!((resource.id.as_deref(), resource.alias.as_deref()), (Some("{{/id}}"), Some("{{/name}}")));
+}
+
+#[test]
+fn collections_that_a_request_can_change() {
+    let document = document(&[
+        "GET,POST /shops",
+        "GET,PUT /shops/{id}",
+        "GET,POST /shops/{id}/tills/",
+        "GET /shops/{id}/tills/{till}/",
+        "GET /logs",
+        "GET /logs/{id}",
+        "GET,PUT /settings",
+        "GET /staff",
+        "GET,DELETE /staff/{name}",
+        "GET,POST /{tenant}/users",
+    ]);
+    let found: Vec<_> = collections(&document).into_iter().collect();
+    assert_eq!(found, ["/_/users", "/shops", "/shops/_/tills", "/staff"]);
 }

@@ -69,7 +69,7 @@ fn envelope(
 }
 
 /// Returns the member of a list that holds its entries, if it is one of several arrays, and the schema of an entry: that
-/// of a read, or the one of the array that has the name of the collection.
+/// of a read, or the one of the array that has the name of the collection, or the only one of objects.
 fn entries(
     document: &OpenApi,
     target: &Target,
@@ -88,6 +88,10 @@ fn entries(
     let read = read.and_then(|read| document.resolved(read));
     let is_read = |(_, entry): &&(String, Pointer)| read.as_ref() == Some(entry);
     let is_named = |(name, _): &&(String, Pointer)| Some(name.as_str()) == target.last_literal();
-    let found = arrays.iter().find(is_read).or_else(|| arrays.iter().find(is_named)).cloned();
-    found.map(|(name, entry)| (Some(name), Some(entry))).unwrap_or_default()
+    let only_objects = || {
+        let mut objects = arrays.iter().filter(|(_, entry)| document.is_object(entry));
+        objects.next().filter(|_| objects.next().is_none())
+    };
+    let found = arrays.iter().find(is_read).or_else(|| arrays.iter().find(is_named)).or_else(only_objects);
+    found.map(|(name, entry)| (Some(name.clone()), Some(entry.clone()))).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ const TILLS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/tills-3.1.j
 const CLIENTS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/clients-2.0.yaml");
 
 /// Returns a document with paths in the form `GET,POST /a`.
-fn document(paths: &[&str]) -> OpenApi {
+pub(super) fn document(paths: &[&str]) -> OpenApi {
     let items = paths.iter().map(|path| {
         let (methods, path) = path.split_once(' ').unwrap();
         let methods: Vec<_> =
@@ -74,6 +74,8 @@ fn a_resource_may_be_created_at_its_own_address() {
 #[case::required("{id: {readOnly: true}, name: {}, slug: {}}", "[slug]", "id", "slug")]
 #[case::not_required("{slug: {}, name: {}}", "[]", "id", "name")]
 #[case::the_client_states_the_id("{id: {}, name: {}}", "[id, name]", "id", "id")]
+#[case::another_name("{shop_name: {}, color: {}}", "[]", "id", "shop_name")]
+#[case::other_names("{shop_name: {}, file_name: {}}", "[]", "id", "id")]
 #[case::no_name("{color: {}}", "[]", "id", "id")]
 #[case::not_described("{}", "[]", "id", "id")]
 fn a_create_cannot_state_an_id_that_the_server_assigns(
@@ -84,7 +86,8 @@ fn a_create_cannot_state_an_id_that_the_server_assigns(
 ) {
     let schema = |schema: String| format!("{{content: {{application/json: {{schema: {schema}}}}}}}");
     let body = schema(format!("{{properties: {properties}, required: {required}}}"));
-    let answer = schema("{properties: {id: {}, name: {}, slug: {}}}".to_owned());
+    let answer = "{properties: {id: {}, name: {}, slug: {}, shop_name: {}, file_name: {}}}";
+    let answer = schema(answer.to_owned());
     let paths = format!(
         "{{/shops: {{post: {{requestBody: {body}}}}}, '/shops/{{id}}': {{get: {{responses: {{'200': {answer}}}}}}}}}"
     );
@@ -100,13 +103,13 @@ fn slashes_at_the_end_come_from_the_document() {
     assert_snapshot!(yaml(&infer("/api/sites/", Some(&document)).unwrap()), @"
     operations:
         create:
-            path: /api/sites/
+            path: ../sites/
         delete:
             path: ./{{/id}}/
         get:
             path: ./{{/id}}/
         list:
-            path: /api/sites/
+            path: ../sites/
         update:
             path: ./{{/id}}/
     resource:

@@ -89,6 +89,14 @@ impl OpenApi {
         self.resolved(&array.member("items")?)
     }
 
+    /// Whether the schema at a pointer is that of an object.
+    pub fn is_object(&self, schema: &Pointer) -> bool {
+        let part = follow(&self.root, schema.clone());
+        let states_it =
+            part.is_ok_and(|part| part.value.get("type").and_then(Value::as_str) == Some("object"));
+        states_it || !self.members(schema).is_empty()
+    }
+
     /// Returns the pointer of a schema after following its references.
     pub fn resolved(&self, schema: &Pointer) -> Option<Pointer> {
         follow(&self.root, schema.clone()).ok().map(|part| part.at)

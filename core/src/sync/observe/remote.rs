@@ -45,6 +45,8 @@ pub struct Members {
     pub nameless: usize,
     /// Whether the server does not know the list.
     pub unlisted: bool,
+    /// The path of the collection on the server, if the ids of its parents differ from their names.
+    pub located: Option<LogicalPath>,
 }
 
 /// The result of reading an address.
@@ -171,7 +173,9 @@ impl Remote {
                 return Err(MetadataError::DuplicateAlias { collection, alias, ids }.into());
             }
         }
-        Ok(Members { entries, partial: matches!(doubt, Some(Doubt::Cut)), nameless, unlisted: false })
+        let (partial, located) =
+            (matches!(doubt, Some(Doubt::Cut)), Some(located).filter(|located| located != path));
+        Ok(Members { entries, partial, nameless, unlisted: false, located })
     }
 
     /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::remote::Members;
 use super::server::Remote;
 use crate::metadata::Entry;
 use crate::metadata::transform::member_expression;
@@ -20,7 +21,18 @@ impl Remote {
     /// its read shows the same as the list, or fails, the list is used for the others, too; otherwise they are read.
     ///
     /// Fails if the read has an envelope around the resource: a file with it would be sent to the server.
-    pub async fn as_reads_show(&self, path: &LogicalPath, members: Entries) -> Result<Entries, SyncError> {
+    pub async fn as_reads_show(&self, path: &LogicalPath, members: Members) -> Result<Members, SyncError> {
+        let entries = self.entries_as_read(path, members.located.as_ref().unwrap_or(path), members.entries);
+        Ok(Members { entries: entries.await?, ..members })
+    }
+
+    /// Like [`Self::as_reads_show`], for the collection that has the path `located` on the server.
+    async fn entries_as_read(
+        &self,
+        path: &LogicalPath,
+        located: &LogicalPath,
+        members: Entries,
+    ) -> Result<Entries, SyncError> {
         let largest = members.iter().max_by_key(|(_, entry)| entry.payload.weight());
         let Some((at, sample)) = largest else { return Ok(members) };
         let rules = self.rules(at).await?;
@@ -28,8 +40,7 @@ impl Remote {
         if rules.lists_names() || rules.reads_from_list() {
             return Ok(members);
         }
-        let located = if rules.names_ids() { self.located(path).await? } else { path.clone() };
-        let Ok(Some(read)) = self.with_payload(path, &located, sample.clone()).await else {
+        let Ok(Some(read)) = self.with_payload(path, located, sample.clone()).await else {
             return Ok(members);
         };
         let listed = rules.as_read(Cow::Borrowed(&sample.payload));
@@ -39,12 +50,9 @@ impl Remote {
         if let Some(member) = envelope(&read.payload, &listed) {
             return Err(SyncError::Enveloped(path.clone(), member_expression(member)));
         }
-        let reads = futures::stream::iter(members).map(|(at, entry)| {
-            let located = &located;
-            async move {
-                let read = self.with_payload(path, located, entry).await?;
-                Ok::<_, SyncError>(read.map(|entry| (at, entry)))
-            }
+        let reads = futures::stream::iter(members).map(|(at, entry)| async move {
+            let read = self.with_payload(path, located, entry).await?;
+            Ok::<_, SyncError>(read.map(|entry| (at, entry)))
         });
         let reads = reads.buffered(self.session.client.max_concurrency());
         reads.try_filter_map(|read| async { Ok(read) }).try_collect().await

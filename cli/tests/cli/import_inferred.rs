@@ -1,0 +1,164 @@
+//! `import --infer-metadata`.
+
+use serde_json::{Value, json};
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::safety::Place;
+
+/// The document of a server with numbers as ids, envelopes, lists with two arrays, attributes of its own, and paths that
+/// end with a slash.
+const OPENAPI: &str = "openapi: 3.0.3
+paths:
+  /api/boards/:
+    get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Boards'}}}}}}
+    post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewBoard'}}}}}
+  /api/boards/{id}/:
+    get: {responses: {'200': {content: {application/json: {schema: {properties: {result: {$ref: '#/components/schemas/Board'}}}}}}}}
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewBoard'}}}}}
+    delete: {}
+  /api/boards/{id}/cards/:
+    get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Boards'}}}}}}
+    post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewBoard'}}}}}
+  /api/boards/{id}/cards/{card}/:
+    get: {responses: {'200': {content: {application/json: {schema: {properties: {result: {$ref: '#/components/schemas/Board'}}}}}}}}
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewBoard'}}}}}
+  /api/boards/export/: {get: {}}
+  /api/logs/: {get: {}}
+  /api/logs/{id}/: {get: {}}
+components:
+  schemas:
+    Boards: {properties: {columns: {items: {type: string}}, result: {items: {$ref: '#/components/schemas/Board'}}}}
+    Board: {properties: {id: {}, title: {}, size: {}, changed: {}}}
+    NewBoard: {properties: {title: {}, size: {}}, required: [title], additionalProperties: false}
+";
+
+fn shown(mut resource: Value) -> Value {
+    resource["changed"] = json!("just now");
+    resource
+}
+
+/// Boards with cards. Reads have an envelope, lists lack the size, and requests with other attributes are rejected.
+fn boards(request: &Request, store: &mut Store) -> Answer {
+    let Some(path) = request.path.strip_suffix('/') else {
+        return Answer::redirect(&format!("{}/", request.path));
+    };
+    let request = Request { path: path.to_owned(), ..request.clone() };
+    let ids = request.segments();
+    if ids.iter().skip(2).step_by(2).any(|id| !id.starts_with('n')) {
+        return Answer::missing();
+    }
+    if request.method != "GET" {
+        let known = |name: &String| ["title", "size"].contains(&name.as_str());
+        let is_known = request.body.as_object().is_none_or(|body| body.keys().all(known));
+        return if is_known { request.rest(store, Ids::Given) } else { Answer::empty(422) };
+    }
+    match store.get(path).cloned() {
+        Some(resource) => Answer::json(200, &json!({"id": resource["id"], "result": shown(resource)})),
+        None if store.is_collection(path) => {
+            let mut listed: Vec<Value> = store.members(path).into_iter().map(shown).collect();
+            listed.iter_mut().filter_map(Value::as_object_mut).for_each(|entry| drop(entry.remove("size")));
+            Answer::json(200, &json!({"columns": ["id", "title"], "result": listed}))
+        }
+        None => Answer::missing(),
+    }
+}
+
+fn place() -> Place {
+    let server = ApiServer::start(&["/api/boards", "/api/boards/*/cards", "/api/logs"], boards);
+    server.put("/api/boards/n1", json!({"id": "n1", "title": "Rio", "size": 3}));
+    server.put("/api/boards/n1/cards/n2", json!({"id": "n2", "title": "Open", "size": 1}));
+    Place::with_openapi(server, OPENAPI, &[("README.md", "boards")])
+}
+
+#[test]
+fn a_server_with_conventions_of_its_own_is_imported_without_work() {
+    let place = place();
+    let run = place.run(&["import"]);
+    assert!(
+        run.stdout.contains("several arrays: columns, result; select the entries in operations.list"),
+        "{run}"
+    );
+    insta::assert_snapshot!(place.run(&["import", "--infer-metadata"]), @r#"
+    exit 0
+    --- stdout
+    Metadata: inferred for 2 collections
+    /api/boards          1 saved
+    /api/boards/_/cards  1 saved
+    /api/logs            read-only: the OpenAPI document describes no request that changes it
+    Import: 2 resources saved, 0 existing, 0 collections not imported.
+    --- stderr
+    "#);
+    insta::assert_snapshot!(place.home.read("repo/api/boards/Rio/resource.json"), @r#"
+    {
+      "id": "n1",
+      "size": 3,
+      "title": "Rio"
+    }
+    "#);
+    insta::assert_snapshot!(place.home.read("repo/api/boards/_/metadata.yaml"), @r#"
+    operations:
+        create:
+            path: ../boards/
+            transforms:
+                - excludeAttributes:
+                    - /id
+            validate:
+                requiredAttributes:
+                    - /title
+                schemaRef: openapi:request-body
+        delete:
+            path: ./{{/id}}/
+        get:
+            path: ./{{/id}}/
+            transforms:
+                - jqExpression: .result
+                - excludeAttributes:
+                    - /changed
+        list:
+            path: ../boards/
+            transforms:
+                - jqExpression: .result
+        update:
+            path: ./{{/id}}/
+            transforms:
+                - excludeAttributes:
+                    - /id
+            validate:
+                requiredAttributes:
+                    - /title
+                schemaRef: openapi:request-body
+    resource:
+        alias: '{{/title}}'
+        id: '{{/id}}'
+    "#);
+    let card = place.home.read("repo/api/boards/Rio/cards/Open/resource.json");
+    assert!(card.contains("\"size\": 1"), "a read below the id of the parent shows it: {card}");
+    let beside = |request: &Request| request.path.contains("export/cards");
+    assert!(!place.server.log().iter().any(beside), "the cards are those of boards, not of their export");
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+    // Created and changed resources converge.
+    place.home.write("repo/api/boards/Rio/cards/Closed/resource.json", r#"{"title": "Closed", "size": 2}"#);
+    place.home.write("repo/api/boards/Rio/resource.json", r#"{"id": "n1", "title": "Rio", "size": 4}"#);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/api/boards/n1"), Some(json!({"id": "n1", "title": "Rio", "size": 4})));
+    assert_eq!(
+        place.server.paths(),
+        ["/api/boards/n1", "/api/boards/n1/cards/n2", "/api/boards/n1/cards/n7"]
+    );
+}
+
+/// Metadata that a user wrote is not changed, and `PATH` limits the collections.
+#[test]
+fn existing_metadata_is_kept() {
+    let place = place();
+    let own =
+        "resource: {id: /id, alias: /title}\noperations: {list: {transforms: [{jqExpression: .result}]}}\n";
+    place.home.write("repo/api/boards/_/metadata.yaml", own);
+    let run = place.run(&["import", "/api/boards", "--infer-metadata", "-o", "jq=.inferred"]);
+    assert_eq!(run.stdout, "[\"/api/boards/_/cards\"]\n", "{run}");
+    assert_eq!(place.home.read("repo/api/boards/_/metadata.yaml"), own);
+    let run = place.run(&["import", "/api/logs", "--infer-metadata"]);
+    assert!(!run.stdout.contains("Metadata"), "{run}");
+}
