@@ -22,6 +22,7 @@ mod direction;
 mod format;
 mod hint;
 mod identity;
+mod pages;
 mod shape;
 mod target;
 
@@ -31,7 +32,7 @@ use http::Method;
 
 use super::document::{
     Document, Format, OperationDefaultsSection, OperationName, OperationSection, OperationsSection,
-    ResourceSection, SchemaRef, Step, ValidateSection,
+    Pagination, ResourceSection, SchemaRef, Step, ValidateSection,
 };
 use super::evaluation::default_method;
 use super::openapi::{ApiOperation, OpenApi, PathItem};
@@ -238,7 +239,13 @@ impl<'a> Inference<'a> {
         let taken = taken.filter(|_| self.target.is_collection).map(|name| Step::Jq(member_expression(name)));
         let transforms: Vec<Step> = taken.into_iter().chain(removed).collect();
         let transforms = (!transforms.is_empty()).then_some(transforms);
-        OperationSection { method, path, transforms, validate, ..OperationSection::default() }
+        let pagination = self.pagination().filter(|_| name == OperationName::List);
+        OperationSection { method, path, transforms, validate, pagination, ..OperationSection::default() }
+    }
+
+    fn pagination(&self) -> Option<Pagination> {
+        let list = self.collection.filter(|_| self.target.is_collection)?;
+        pages::pagination(self.document?, list, &self.shape)
     }
 
     /// Whether the document only describes writes of a resource at its own address, which then also create it.

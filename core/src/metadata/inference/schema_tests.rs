@@ -5,6 +5,7 @@ use rstest::rstest;
 
 use super::tests::{document, yaml};
 use super::*;
+use crate::metadata::document::Numbered;
 
 /// The document of a server whose answers show more than a create can state, and whose updates cannot change the name.
 fn pools(answer: &str, create: &str, update: &str) -> OpenApi {
@@ -201,4 +202,58 @@ fn collections_that_a_request_can_change() {
     ]);
     let found: Vec<_> = collections(&document).into_iter().collect();
     assert_eq!(found, ["/_/users", "/shops", "/shops/_/tills", "/staff"]);
+}
+
+#[rstest]
+#[case::offset(
+    "[{name: offset, in: query}, {name: limit, in: query, schema: {maximum: 500}}]",
+    "{}",
+    Some("offset by limit, 500 entries")
+)]
+#[case::of_version_2(
+    "[{name: skip, in: query}, {name: max, in: query, maximum: 50}]",
+    "{}",
+    Some("skip by max, 50 entries")
+)]
+#[case::without_maximum(
+    "[{name: offset, in: query}, {name: limit, in: query}]",
+    "{}",
+    Some("offset by limit, 100 entries")
+)]
+#[case::huge_maximum(
+    "[{name: offset, in: query}, {name: limit, in: query, schema: {maximum: 999999}}]",
+    "{}",
+    Some("offset by limit, 1000 entries")
+)]
+#[case::referred(
+    "[{name: offset, in: query}, {$ref: '#/components/parameters/Limit'}]",
+    "{}",
+    Some("offset by limit, 20 entries")
+)]
+#[case::next_page(
+    "[{name: offset, in: query}, {name: limit, in: query}]",
+    "{properties: {next: {}, results: {items: {}}}}",
+    None
+)]
+#[case::page("[{name: page, in: query}, {name: limit, in: query}]", "{}", None)]
+#[case::without_size("[{name: offset, in: query}]", "{}", None)]
+#[case::header("[{name: offset, in: header}, {name: limit, in: query}]", "{}", None)]
+fn pages_of_lists(#[case] parameters: &str, #[case] answer: &str, #[case] expected: Option<&str>) {
+    let (of_path, of_list) = parameters.split_once("}, {").map_or((parameters, "[]"), |_| ("[]", parameters));
+    let document = format!(
+        "paths: {{/pools: {{parameters: {of_path}, post: {{}}, get: {{parameters: {of_list}, responses: \
+         {{'200': {{content: {{application/json: {{schema: {answer}}}}}}}}}}}}}}}\n\
+         components: {{parameters: {{Limit: {{name: limit, in: query, schema: {{maximum: 20}}}}}}}}"
+    );
+    let document = OpenApi::parse(document.as_bytes()).unwrap();
+    let inferred = infer("/pools/", Some(&document)).unwrap();
+    let operations = inferred.operations.map(|operations| operations.operations).unwrap_or_default();
+    let pagination = operations.get(&OperationName::List).and_then(|list| list.pagination.clone());
+    let text = pagination.map(|pagination| match pagination {
+        Pagination::Offset(Numbered { parameter, size_parameter, size, start: 0, items: None }) => {
+            format!("{parameter} by {}, {size} entries", size_parameter.unwrap())
+        }
+        other => format!("{other:?}"),
+    });
+    assert_eq!(text.as_deref(), expected);
 }

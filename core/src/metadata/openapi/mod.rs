@@ -22,6 +22,7 @@ mod attributes;
 mod convert;
 mod error;
 mod operation;
+mod parameters;
 mod paths;
 mod read;
 mod reference;

@@ -10,7 +10,7 @@ use super::server::Remote;
 use crate::metadata::Entry;
 use crate::metadata::transform::member_expression;
 use crate::path::LogicalPath;
-use crate::payload::Value;
+use crate::payload::{Object, Value};
 use crate::sync::model::SyncError;
 
 /// The members of a collection, by their paths.
@@ -59,17 +59,16 @@ impl Remote {
     }
 }
 
-/// Returns the member of a read that has the content of the entry, if the read has an envelope: none of its members are
-/// those of the entry, and only one of them is a resource.
+/// Returns the member of a read that has the content of the entry, if the read has an envelope: it has few members of
+/// the entry, and only one of its members has most of them.
 fn envelope<'r>(read: &'r Value, entry: &Value) -> Option<&'r str> {
     let (Value::Object(read), Value::Object(entry)) = (read, entry) else { return None };
-    if entry.keys().any(|name| read.contains_key(name)) {
-        return None;
-    }
-    let mut members = read.iter().filter(|(_, member)| matches!(member, Value::Object(_) | Value::Array(_)));
-    let (name, Value::Object(member)) = members.next()? else { return None };
-    let shared = entry.keys().filter(|name| member.contains_key(*name)).count();
-    (members.next().is_none() && shared * 2 > entry.len()).then_some(name)
+    let shared = |object: &Object| entry.keys().filter(|name| object.contains_key(*name)).count();
+    let holds =
+        |member: &Value| member.as_object().is_some_and(|member| shared(member) * 4 >= entry.len() * 3);
+    let mut holders = read.iter().filter(|(_, member)| holds(member));
+    let (name, _) = holders.next().filter(|_| shared(read) * 2 < entry.len())?;
+    holders.next().is_none().then_some(name)
 }
 
 #[cfg(test)]
@@ -84,7 +83,8 @@ mod tests {
     #[case::without_some(r#"{"data": {"id": 1, "size": 2}}"#, None)]
     #[case::with_more(r#"{"data": {"id": 1, "tier": "gold", "size": 2}}"#, Some("data"))]
     #[case::the_resource_itself(r#"{"id": 1, "data": {"id": 1, "tier": "gold"}}"#, None)]
-    #[case::several(r#"{"meta": {"id": 1, "tier": "gold"}, "spec": {}}"#, None)]
+    #[case::with_others(r#"{"labels": {"id": "Id"}, "result": {"id": 1, "tier": "gold"}}"#, Some("result"))]
+    #[case::several(r#"{"meta": {"id": 1, "tier": "gold"}, "spec": {"id": 1, "tier": "free"}}"#, None)]
     #[case::list(r#"{"data": [{"id": 1, "tier": "gold"}]}"#, None)]
     #[case::text("\"x\"", None)]
     fn envelopes(#[case] read: &str, #[case] expected: Option<&str>) {
