@@ -27,7 +27,7 @@ impl<T: Serialize + for<'de> Deserialize<'de>> Setting for T {
 
     fn write(&self) -> Option<Value> {
         let json = serde_json::to_value(self).ok()?;
-        Value::from_json(&without_nulls(json)).ok()
+        Some(Value::from_json(&without_nulls(json)))
     }
 }
 

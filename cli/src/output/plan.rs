@@ -262,8 +262,8 @@ mod tests {
     #[rstest]
     #[case(Value::from("gold"), "\"gold\"")]
     #[case(Value::from("x".repeat(100)), &format!("\"{}... (102 characters)", "x".repeat(59)))]
-    #[case(Value::Array(vec![Value::from(1); 6]), "[6 items]")]
-    #[case(Value::Array(vec![Value::from(1); 2]), "[1,1]")]
+    #[case(Value::Array(vec![Value::Int(1); 6]), "[6 items]")]
+    #[case(Value::Array(vec![Value::Int(1); 2]), "[1,1]")]
     #[case(Value::Bytes(vec![0]), "<binary application/octet-stream, 1 bytes>")]
     fn long_values_are_folded(#[case] value: Value, #[case] expected: &str) {
         assert_eq!(folded(&value), expected);

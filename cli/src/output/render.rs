@@ -40,7 +40,7 @@ fn ndjson<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
 /// Returns a result as a value that a query can read.
 pub fn as_value<T: Serialize>(value: &T) -> Result<Value, OutputError> {
     let failed = |error: serde_json::Error| OutputError::Encode { format: "json", reason: error.to_string() };
-    Ok(Value::from_json(&serde_json::to_value(value).map_err(failed)?)?)
+    Ok(Value::from_json(&serde_json::to_value(value).map_err(failed)?))
 }
 
 /// Encodes a payload in this form.
@@ -79,7 +79,7 @@ fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
 
 fn yaml<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
     let failed = |error: serde_json::Error| OutputError::Encode { format: "yaml", reason: error.to_string() };
-    let value = Value::from_json(&serde_json::to_value(value).map_err(failed)?)?;
+    let value = Value::from_json(&serde_json::to_value(value).map_err(failed)?);
     Ok(if value.is_null() { Vec::new() } else { encode(PayloadType::Yaml, &value)? })
 }
 
@@ -122,7 +122,7 @@ mod tests {
     const AS_TEXT: Form = Form::Natural { yaml: true, newline: true };
 
     fn shop() -> Value {
-        Value::Object([("name".to_owned(), "Rio".into()), ("id".to_owned(), 7.into())].into())
+        Value::Object([("name".to_owned(), "Rio".into()), ("id".to_owned(), 7_i64.into())].into())
     }
 
     fn shown(form: Form, value: &Value, payload_type: PayloadType) -> String {

@@ -64,6 +64,7 @@ mod pager;
 mod parents_by_id;
 mod plan;
 mod plan_prune;
+mod product_answers;
 mod products;
 mod progress;
 mod prompts;

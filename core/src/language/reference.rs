@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn places_are_found_at_any_depth() {
         let text = || Value::from(r#"{{ref "/roles/x" "/id"}}"#);
-        let inner = Value::Object([("a/b".to_owned(), text()), ("c".to_owned(), Value::from(1))].into());
+        let inner = Value::Object([("a/b".to_owned(), text()), ("c".to_owned(), Value::Int(1))].into());
         let payload = Value::Array(vec![Value::Null, inner, text()]);
         let places: Vec<_> = references(&payload).unwrap().iter().map(|(at, _)| at.to_string()).collect();
         assert_eq!(places, ["/1/a~1b", "/2"]);

@@ -254,7 +254,10 @@ fn entry(rules: &IdentityRules, payload: Value) -> Option<Entry> {
     let alias = rules.alias().evaluate(&payload);
     // A blank alias also counts as stated: the entry has no alias.
     let blank = || rules.alias().simple().and_then(|pointer| pointer.get(&payload)).is_some_and(is_blank);
-    let number = matches!(rules.id().simple().and_then(|id| id.get(&payload)), Some(Value::Int(_)));
+    let number = matches!(
+        rules.id().simple().and_then(|id| id.get(&payload)),
+        Some(Value::Int(_) | Value::Unsigned(_))
+    );
     let states = Stated { id: id.is_ok(), alias: alias.is_ok() || blank(), number };
     let alias = match (alias, &id) {
         (Ok(alias), _) => alias,

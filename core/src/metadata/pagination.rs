@@ -169,7 +169,9 @@ impl<'a> Pager<'a> {
     fn cursor(&self, pointer: &Pointer, answer: &Value) -> Result<Option<Value>, MetadataError> {
         match pointer.get(answer).filter(|value| is_meaningful(value)) {
             None => Ok(None),
-            Some(cursor @ (Value::String(_) | Value::Int(_) | Value::Float(_))) => Ok(Some(cursor.clone())),
+            Some(cursor @ (Value::String(_) | Value::Int(_) | Value::Unsigned(_) | Value::Float(_))) => {
+                Ok(Some(cursor.clone()))
+            }
             Some(other) => {
                 let reason = format!("{pointer} is {}, not a string or number", other.kind());
                 Err(self.misfit(".pointer", reason))
@@ -211,9 +213,8 @@ impl Pagination {
 
 impl Numbered {
     fn parameters(&self, position: u64, size: u64) -> PageParameters {
-        let number = |number| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-        let size = self.size_parameter.iter().map(|name| (name.clone(), number(size)));
-        std::iter::once((self.parameter.clone(), number(position))).chain(size).collect()
+        let size = self.size_parameter.iter().map(|name| (name.clone(), Value::from(size)));
+        std::iter::once((self.parameter.clone(), Value::from(position))).chain(size).collect()
     }
 }
 

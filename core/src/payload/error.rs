@@ -7,7 +7,7 @@ use super::PayloadType;
 use super::pointer::Pointer;
 use crate::error::{Categorized, Category};
 
-pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit signed range; write it as a string";
+pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit range; write it as a string";
 /// The decoder stops at the limit, so the size of the whole value is not known.
 pub(crate) const TOO_HEAVY: &str =
     "the document has too many values: decoded, it exceeds the limit of memory";
@@ -44,9 +44,6 @@ pub enum PayloadError {
         /// The reason.
         reason: Cow<'static, str>,
     },
-    /// A number in a parsed JSON value that is outside of the value model.
-    #[error("the number at {} is outside of the 64-bit signed integers", place(.0))]
-    WideInteger(Pointer),
 }
 
 impl PayloadError {
@@ -72,14 +69,13 @@ impl PayloadError {
     pub fn is_number_out_of_range(&self) -> bool {
         match self {
             Self::Decode { reason, .. } => matches!(reason.as_ref(), WIDE_INTEGER | NOT_FINITE),
-            Self::WideInteger(_) => true,
             Self::UnsupportedType(_) | Self::Encode { .. } => false,
         }
     }
 
     /// Prefixes the place of the failing part with `token`. Encoders call it while they return.
     pub(super) fn below(mut self, token: &str) -> Self {
-        if let Self::Encode { at, .. } | Self::WideInteger(at) = &mut self {
+        if let Self::Encode { at, .. } = &mut self {
             at.prepend(token);
         }
         self

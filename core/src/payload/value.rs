@@ -24,8 +24,10 @@ pub enum Value {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A signed 64-bit integer. Literals outside of this range cannot be decoded.
+    /// A signed 64-bit integer.
     Int(i64),
+    /// An integer from 2^63 to 2^64 - 1. Literals of other integers beyond `i64` cannot be decoded.
+    Unsigned(u64),
     /// A finite float.
     Float(f64),
     /// Text.
@@ -81,7 +83,7 @@ impl Value {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
-            Self::Int(_) => "an integer",
+            Self::Int(_) | Self::Unsigned(_) => "an integer",
             Self::Float(_) => "a float",
             Self::String(_) => "a string",
             Self::Array(_) => "an array",
@@ -96,6 +98,7 @@ impl Value {
         match self {
             Self::Bool(value) => Some(value.to_string()),
             Self::Int(value) => Some(value.to_string()),
+            Self::Unsigned(value) => Some(value.to_string()),
             Self::Float(value) => {
                 Some(exact_integer(*value).map_or_else(|| value.to_string(), |integer| integer.to_string()))
             }
@@ -114,14 +117,24 @@ pub(super) fn exact_integer(float: f64) -> Option<i64> {
     (in_range && float.trunc() == float).then_some(float as i64)
 }
 
+/// Returns the integer from 2^63 to 2^64 - 1 that equals `float`. Floats of this size have no fraction.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn exact_unsigned(float: f64) -> Option<u64> {
+    (9_223_372_036_854_775_808.0..18_446_744_073_709_551_616.0).contains(&float).then_some(float as u64)
+}
+
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Unsigned(a), Self::Unsigned(b)) => a == b,
             (Self::Float(a), Self::Float(b)) => a == b,
             (Self::Int(a), Self::Float(b)) | (Self::Float(b), Self::Int(a)) => exact_integer(*b) == Some(*a),
+            (Self::Unsigned(a), Self::Float(b)) | (Self::Float(b), Self::Unsigned(a)) => {
+                exact_unsigned(*b) == Some(*a)
+            }
             (Self::String(a), Self::String(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => a == b,
             (Self::Object(a), Self::Object(b)) => a == b,
@@ -138,9 +151,11 @@ impl Hash for Value {
             Self::Null => 0_u8.hash(state),
             Self::Bool(value) => (1_u8, value).hash(state),
             Self::Int(value) => (2_u8, value).hash(state),
-            Self::Float(value) => match exact_integer(*value) {
-                Some(integer) => Self::Int(integer).hash(state),
-                None => (3_u8, value.to_bits()).hash(state),
+            Self::Unsigned(value) => (8_u8, value).hash(state),
+            Self::Float(value) => match (exact_integer(*value), exact_unsigned(*value)) {
+                (Some(integer), _) => Self::Int(integer).hash(state),
+                (None, Some(integer)) => Self::Unsigned(integer).hash(state),
+                (None, None) => (3_u8, value.to_bits()).hash(state),
             },
             Self::String(value) => (4_u8, value).hash(state),
             Self::Array(items) => (5_u8, items).hash(state),
@@ -157,6 +172,7 @@ impl Serialize for Value {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Int(value) => serializer.serialize_i64(*value),
+            Self::Unsigned(value) => serializer.serialize_u64(*value),
             // A float without a fraction is written as an integer, so `1.0` becomes `1`.
             Self::Float(value) => match exact_integer(*value) {
                 Some(integer) => serializer.serialize_i64(integer),
@@ -200,6 +216,12 @@ impl From<i64> for Value {
     }
 }
 
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        i64::try_from(number).map_or(Self::Unsigned(number), Self::Int)
+    }
+}
+
 impl From<bool> for Value {
     fn from(value: bool) -> Self {
         Self::Bool(value)
@@ -208,6 +230,8 @@ impl From<bool> for Value {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+
     use rstest::rstest;
 
     use super::*;
@@ -221,6 +245,12 @@ mod tests {
     #[case(Value::Int(TWO_POW_53 + 1), Value::Float(9_007_199_254_740_992.0), false)]
     #[case(Value::Int(i64::MIN), Value::Float(-9_223_372_036_854_775_808.0), true)]
     #[case(Value::Int(i64::MAX), Value::Float(9_223_372_036_854_775_808.0), false)]
+    #[case(Value::Unsigned(1 << 63), Value::Float(9_223_372_036_854_775_808.0), true)]
+    #[case(Value::Unsigned((1 << 63) + 1), Value::Float(9_223_372_036_854_775_808.0), false)]
+    #[case(Value::Unsigned(u64::MAX), Value::Float(18_446_744_073_709_551_616.0), false)]
+    #[case(Value::Unsigned(u64::MAX), Value::Unsigned(u64::MAX), true)]
+    #[case(Value::Unsigned(u64::MAX), Value::Int(-1), false)]
+    #[case(Value::from(1_u64), Value::Int(1), true)]
     #[case(Value::Int(1), Value::from("1"), false)]
     #[case(Value::Int(1), Value::Bool(true), false)]
     #[case(Value::Null, Value::from(""), false)]
@@ -229,11 +259,14 @@ mod tests {
     fn equality(#[case] a: Value, #[case] b: Value, #[case] equal: bool) {
         assert_eq!(a == b, equal);
         assert_eq!(b == a, equal);
+        let hash = |value: &Value| BuildHasherDefault::<DefaultHasher>::default().hash_one(value);
+        assert!(!equal || hash(&a) == hash(&b));
     }
 
     #[rstest]
     #[case(Value::Bool(false), Some("false"))]
     #[case(Value::Int(-7), Some("-7"))]
+    #[case(Value::Unsigned(u64::MAX), Some("18446744073709551615"))]
     #[case(Value::Float(2.0), Some("2"))]
     #[case(Value::Float(-0.0), Some("0"))]
     #[case(Value::Float(1e21), Some("1000000000000000000000"))]

@@ -57,7 +57,7 @@ impl Value {
     /// Returns the approximate memory of this value in bytes, as the decoders count it.
     pub fn weight(&self) -> usize {
         match self {
-            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) => ITEM,
+            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Unsigned(_) | Self::Float(_) => ITEM,
             Self::String(text) => ITEM + text.len(),
             Self::Bytes(bytes) => ITEM + bytes.len(),
             Self::Array(items) => items.iter().map(Self::weight).sum::<usize>() + ITEM,

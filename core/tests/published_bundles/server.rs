@@ -187,7 +187,7 @@ fn body_problem(exchange: &Exchange, body: &Bytes) -> Option<String> {
 
 /// Converts a value, so that comparisons do not depend on its spelling.
 pub fn value(json: &Json) -> Value {
-    Value::from_json(json).unwrap()
+    Value::from_json(json)
 }
 
 fn response(status: StatusCode, body: Option<&Json>) -> Response {

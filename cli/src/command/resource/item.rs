@@ -306,7 +306,7 @@ mod tests {
     #[rstest]
     #[case(Value::Bytes(vec![]), PayloadType::OctetStream)]
     #[case(Value::from("x"), PayloadType::Text)]
-    #[case(Value::from(1), PayloadType::Json)]
+    #[case(Value::Int(1), PayloadType::Json)]
     fn types_are_guessed_if_they_are_not_stated(#[case] payload: Value, #[case] expected: PayloadType) {
         let item = Item { payload, ..item("/a", "a", "a") };
         assert_eq!(item.descriptor().payload_type, expected);

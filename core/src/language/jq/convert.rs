@@ -14,6 +14,7 @@ pub(super) fn to_jq(value: &Value) -> Result<Val, &'static str> {
         Value::Null => Val::Null,
         Value::Bool(value) => Val::Bool(*value),
         Value::Int(value) => Val::Num(Num::from_integral(*value)),
+        Value::Unsigned(value) => Val::Num(Num::from_integral(*value)),
         Value::Float(value) => narrow(Num::Float(*value)),
         Value::String(text) => Val::utf8_str(text.clone()),
         Value::Bytes(_) => return Err("jq does not support bytes"),
@@ -25,7 +26,7 @@ pub(super) fn to_jq(value: &Value) -> Result<Val, &'static str> {
     })
 }
 
-/// Returns a number as jq 1.7 computes with it: integers beyond 64 bits are floats, and floats without a fraction are
+/// Returns a number as jq 1.7 computes with it: integers beyond `i64` are floats, and floats without a fraction are
 /// integers.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn narrow(number: Num) -> Val {
@@ -80,6 +81,11 @@ fn convert(value: &Val, budget: &mut usize, depth: usize) -> Result<Value, Failu
 fn number(number: &Num) -> Result<Value, Failure> {
     if let Some(integer) = number.as_isize().and_then(|integer| i64::try_from(integer).ok()) {
         return Ok(Value::Int(integer));
+    }
+    if let Num::BigInt(integer) = number
+        && let Ok(integer) = u64::try_from(&**integer)
+    {
+        return Ok(Value::Unsigned(integer));
     }
     let float = float(number);
     if float.is_nan() {

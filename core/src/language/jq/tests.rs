@@ -57,6 +57,14 @@ fn integers_stay_exact(#[case] text: &str, #[case] expected: &str) {
 }
 
 #[rstest]
+#[case(".a", "18446744073709551615")]
+#[case("del(.b)", r#"{"a":18446744073709551615}"#)]
+#[case(".a | tostring", r#""18446744073709551615""#)]
+fn unsigned_integers_stay_exact(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, r#"{"a": 18446744073709551615, "b": 1}"#).unwrap(), json(expected));
+}
+
+#[rstest]
 #[case(". + 1", 9_223_372_036_854_775_808.0)]
 #[case(". * .", 8.507_059_173_023_462e37)]
 #[case("100000000000000000000", 1e20)]

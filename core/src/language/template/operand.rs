@@ -32,7 +32,8 @@ pub(super) enum View<'v> {
     /// Missing or null.
     Nothing,
     Bool(bool),
-    Int(i64),
+    /// A signed or unsigned integer of 64 bits.
+    Int(i128),
     Float(f64),
     Text(&'v str),
     Bytes(&'v [u8]),
@@ -48,7 +49,8 @@ impl Operand<'_> {
             Self::Missing | Self::Value(Value::Null) => View::Nothing,
             Self::Root | Self::Payload => View::Scope,
             Self::Bool(value) | Self::Value(Value::Bool(value)) => View::Bool(*value),
-            Self::Int(value) | Self::Value(Value::Int(value)) => View::Int(*value),
+            Self::Int(value) | Self::Value(Value::Int(value)) => View::Int((*value).into()),
+            Self::Value(Value::Unsigned(value)) => View::Int((*value).into()),
             Self::Value(Value::Float(value)) => View::Float(*value),
             Self::Field(text) => View::Text(text),
             Self::Text(text) => View::Text(text),
@@ -92,8 +94,8 @@ impl Operand<'_> {
     /// Returns the value as an integer, including a float without a fraction.
     pub(super) fn integer(&self) -> Option<i64> {
         match self.view() {
-            View::Int(value) => Some(value),
-            View::Float(value) => exact_integer(value),
+            View::Int(value) => i64::try_from(value).ok(),
+            View::Float(value) => exact_integer(value)?.try_into().ok(),
             _ => None,
         }
     }
@@ -107,10 +109,7 @@ impl Operand<'_> {
             (View::Bytes(a), View::Bytes(b)) => a == b,
             (View::Items(a), View::Items(b)) => a == b,
             (View::Members(a), View::Members(b)) => a == b,
-            (a, b) => match (a.number(), b.number()) {
-                (Some(a), Some(b)) => a == b,
-                _ => return Err(self.incomparable(other)),
-            },
+            _ => self.compare(other)? == Ordering::Equal,
         })
     }
 
@@ -132,28 +131,17 @@ impl Operand<'_> {
     }
 }
 
-impl View<'_> {
-    /// Returns a number as a [`Value`], which is compared by mathematical value.
-    fn number(&self) -> Option<Value> {
-        match self {
-            Self::Int(value) => Some(Value::Int(*value)),
-            Self::Float(value) => Some(Value::Float(*value)),
-            _ => None,
-        }
-    }
-}
-
-fn exact_integer(float: f64) -> Option<i64> {
+fn exact_integer(float: f64) -> Option<i128> {
     // The text of a float has no exponent, and no fraction if the value has none.
     Value::Float(float).scalar_text()?.parse().ok()
 }
 
 /// Compares an integer and a float by mathematical value.
 #[allow(clippy::cast_precision_loss)]
-fn compare_mixed(integer: i64, float: f64) -> Option<Ordering> {
+fn compare_mixed(integer: i128, float: f64) -> Option<Ordering> {
     match exact_integer(float) {
         Some(other) => Some(integer.cmp(&other)),
-        // A float with a fraction is below 2^52, and a float outside of i64 is beyond all integers, so the loss of
+        // A float with a fraction is below 2^52, and a float outside of i128 is beyond all integers, so the loss of
         // precision of the conversion does not matter.
         None => (integer as f64).partial_cmp(&float),
     }

@@ -46,7 +46,7 @@ impl OperationSection {
 /// Returns a section as a value. All of its types can be represented in JSON.
 fn written(section: &impl Serialize) -> Value {
     let json = serde_json::to_value(section).unwrap_or_default();
-    Value::from_json(&without_absent(json)).unwrap_or_default()
+    Value::from_json(&without_absent(json))
 }
 
 /// Removes absent fields, which are null. Null has a meaning in payloads.

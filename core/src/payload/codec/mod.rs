@@ -109,7 +109,12 @@ fn check_tree(payload_type: PayloadType, value: &Value, depth: usize) -> Result<
         Value::Object(members) => members.iter().try_for_each(|(key, member)| {
             check_tree(payload_type, member, depth + 1).map_err(|error| error.below(key))
         }),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_) => Ok(()),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Unsigned(_)
+        | Value::Float(_)
+        | Value::String(_) => Ok(()),
     }
 }
 

@@ -182,7 +182,7 @@ fn a_name_that_changed() {
 #[case::by_member(false, "present u7")]
 #[case::never_a_deletion(true, "unknown ByMember")]
 fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &str) {
-    let payload = Value::from_json(&serde_json::json!({"id": "u7", "username": "rio"})).unwrap();
+    let payload = Value::from_json(&serde_json::json!({"id": "u7", "username": "rio"}));
     let list = ListAnswer::Listed {
         listing: Listing::new(vec![Entry { payload, ..entry("u7", None) }]),
         doubt: None,

@@ -333,7 +333,7 @@ pub(crate) fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
         Value::Bytes(bytes) => {
             texts.extend(std::str::from_utf8(bytes).ok().map(|text| Secret::from(text.to_owned())));
         }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Unsigned(_) | Value::Float(_) => {}
     }
 }
 

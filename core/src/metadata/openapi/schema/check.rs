@@ -224,7 +224,7 @@ impl Type {
         match (self, value) {
             (Self::Null, Value::Null)
             | (Self::Boolean, Value::Bool(_))
-            | (Self::Integer | Self::Number, Value::Int(_))
+            | (Self::Integer | Self::Number, Value::Int(_) | Value::Unsigned(_))
             | (Self::Number, Value::Float(_))
             | (Self::String, Value::String(_))
             | (Self::Array, Value::Array(_))

@@ -26,9 +26,7 @@ pub fn decode(bytes: &[u8], meter: &Meter) -> Result<Value, PayloadError> {
         return Err(PayloadError::decode(PayloadType::Json, 1, None, "the document is empty"));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = ValueSeed { meter, lenient: false }
-        .deserialize(&mut deserializer)
-        .map_err(|error| described(&error))?;
+    let value = ValueSeed(meter).deserialize(&mut deserializer).map_err(|error| described(&error))?;
     deserializer.end().map_err(|error| described(&error))?;
     Ok(value)
 }
@@ -38,7 +36,7 @@ pub fn decode(bytes: &[u8], meter: &Meter) -> Result<Value, PayloadError> {
 pub fn decode_leniently(bytes: &[u8], limit: usize) -> Result<Value, serde_json::Error> {
     let meter = Meter::new(limit);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = ValueSeed { meter: &meter, lenient: true }.deserialize(&mut deserializer)?;
+    let value = ValueSeed(&meter).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -100,7 +98,7 @@ fn explained(found: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the place of the first integer literal that is not an `i64`.
+/// Returns the place of the first integer literal beyond 64 bits.
 ///
 /// The parser would return it as a float, which cannot be distinguished from `1e20`.
 fn wide_integer(bytes: &[u8]) -> Option<(usize, usize)> {
@@ -116,7 +114,7 @@ fn wide_integer(bytes: &[u8]) -> Option<(usize, usize)> {
                 let number = number_at(&bytes[at..]);
                 let digits = number.strip_prefix('-').unwrap_or(number);
                 let integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-                if integer && number.parse::<i64>().is_err() {
+                if integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
                     return Some((line, at - line_start + 1));
                 }
                 at += number.len();
@@ -151,17 +149,13 @@ pub struct AnyValue(pub Value);
 impl<'de> Deserialize<'de> for AnyValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let meter = Meter::new(MAX_WEIGHT);
-        ValueSeed { meter: &meter, lenient: false }.deserialize(deserializer).map(Self)
+        ValueSeed(&meter).deserialize(deserializer).map(Self)
     }
 }
 
 /// Decodes a value, and counts its memory.
 #[derive(Clone, Copy)]
-struct ValueSeed<'m> {
-    meter: &'m Meter,
-    /// Whether an integer beyond 64 bits is a float, and not an error.
-    lenient: bool,
-}
+struct ValueSeed<'m>(&'m Meter);
 
 impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
@@ -173,7 +167,7 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
 
 impl ValueSeed<'_> {
     fn scalar<E: Error>(self, value: Value, length: usize) -> Result<Value, E> {
-        self.meter.scalar(length).map(|()| value).map_err(E::custom)
+        self.0.scalar(length).map(|()| value).map_err(E::custom)
     }
 }
 
@@ -197,13 +191,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        let value = match i64::try_from(value) {
-            Ok(value) => Value::Int(value),
-            #[expect(clippy::cast_precision_loss, reason = "the caller accepts it")]
-            Err(_) if self.lenient => Value::Float(value as f64),
-            Err(_) => return Err(E::custom(WIDE_INTEGER)),
-        };
-        self.scalar(value, 0)
+        self.scalar(Value::from(value), 0)
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
@@ -211,12 +199,12 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        self.meter.scalar(value.len()).map_err(E::custom)?;
+        self.0.scalar(value.len()).map_err(E::custom)?;
         Ok(Value::from(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
-        self.meter.array().map_err(A::Error::custom)?;
+        self.0.array().map_err(A::Error::custom)?;
         let mut items = Vec::new();
         while let Some(item) = elements.next_element_seed(self)? {
             items.push(item);
@@ -225,10 +213,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        self.meter.object().map_err(A::Error::custom)?;
+        self.0.object().map_err(A::Error::custom)?;
         let mut members = Object::new();
         while let Some(key) = entries.next_key::<String>()? {
-            self.meter.member(key.len()).map_err(A::Error::custom)?;
+            self.0.member(key.len()).map_err(A::Error::custom)?;
             let member = entries.next_value_seed(self)?;
             members.insert(key, member);
         }
@@ -252,6 +240,8 @@ mod tests {
     #[case(" true\n", Value::Bool(true))]
     #[case("9223372036854775807", Value::Int(i64::MAX))]
     #[case("-9223372036854775808", Value::Int(i64::MIN))]
+    #[case("9223372036854775808", Value::Unsigned(1 << 63))]
+    #[case("18446744073709551615", Value::Unsigned(u64::MAX))]
     #[case("1e3", Value::Float(1000.0))]
     #[case("1.0", Value::Float(1.0))]
     #[case("1e19", Value::Float(1e19))]
@@ -284,14 +274,14 @@ mod tests {
         save it as UTF-8 without one"
     )]
     #[case::wide(
-        "[1,\n 9223372036854775808]",
+        "[1,\n 18446744073709551616]",
         "cannot decode json, line 2, column 2: an integer outside of \
-        the 64-bit signed range; write it as a string"
+        the 64-bit range; write it as a string"
     )]
     #[case::wider(
         "{\"a\": -99999999999999999999}",
         "cannot decode json, line 1, column 7: an integer outside \
-        of the 64-bit signed range; write it as a string"
+        of the 64-bit range; write it as a string"
     )]
     #[case::infinite(
         "1e999",
@@ -319,7 +309,8 @@ mod tests {
 
     #[test]
     fn encodes() {
-        let text = r#"{"b":[1.0,1.5,-0.0,1e19,{}],"B":"<a & b>\u0001","a":{"é":null,"d":[]}}"#;
+        let text =
+            r#"{"b":[1.0,1.5,-0.0,1e19,18446744073709551615,{}],"B":"<a & b>\u0001","a":{"é":null,"d":[]}}"#;
         let bytes = encode(&decode_whole(text.as_bytes()).unwrap()).unwrap();
         assert_snapshot!(String::from_utf8(bytes).unwrap(), @r##"
         {
@@ -333,6 +324,7 @@ mod tests {
             1.5,
             0,
             1e+19,
+            18446744073709551615,
             {}
           ]
         }

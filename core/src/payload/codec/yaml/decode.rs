@@ -259,10 +259,12 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Val
     match (&*name, value) {
         ("null", Value::Null) => Ok(Value::Null),
         ("bool", value @ Value::Bool(_))
-        | ("int", value @ Value::Int(_))
+        | ("int", value @ (Value::Int(_) | Value::Unsigned(_)))
         | ("float", value @ Value::Float(_)) => Ok(value),
         #[expect(clippy::cast_precision_loss, reason = "the document asks for a float")]
         ("float", Value::Int(integer)) => Ok(Value::Float(integer as f64)),
+        #[expect(clippy::cast_precision_loss, reason = "the document asks for a float")]
+        ("float", Value::Unsigned(integer)) => Ok(Value::Float(integer as f64)),
         ("null" | "bool" | "int" | "float", other) => {
             Err(format!("the tag \"!!{name}\" does not fit {}", other.kind()).into())
         }

@@ -99,6 +99,7 @@ impl Writer {
             Value::Null => self.out.push_str("null"),
             Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
             Value::Int(value) => self.show(value),
+            Value::Unsigned(value) => self.show(value),
             Value::Float(value) => match exact_integer(*value) {
                 Some(integer) => self.show(integer),
                 // The debug form has an exponent if the plain form has hundreds of digits.

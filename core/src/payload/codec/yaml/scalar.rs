@@ -22,7 +22,7 @@ pub fn resolve(text: &str) -> Result<Value, &'static str> {
     }
     let digits = text.replace('_', "");
     if let Some(integer) = integer(&digits) {
-        return integer.map(Value::Int);
+        return integer;
     }
     if is_float(&digits) {
         return match digits.parse::<f64>() {
@@ -46,7 +46,7 @@ pub fn is_ambiguous(text: &str) -> bool {
         || matches!(text, "<<" | "=")
 }
 
-fn integer(text: &str) -> Option<Result<i64, &'static str>> {
+fn integer(text: &str) -> Option<Result<Value, &'static str>> {
     let (sign, unsigned) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", text.strip_prefix('+').unwrap_or(text)),
@@ -62,10 +62,12 @@ fn integer(text: &str) -> Option<Result<i64, &'static str>> {
         return None;
     }
     match i64::from_str_radix(&format!("{sign}{digits}"), radix) {
-        Ok(integer) => Some(Ok(integer)),
+        Ok(integer) => Some(Ok(Value::Int(integer))),
         Err(error) if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+            let unsigned = u64::from_str_radix(digits, radix).ok().filter(|_| sign.is_empty());
             // Overflow is reported before a later character is checked.
-            digits.chars().all(|digit| digit.is_digit(radix)).then_some(Err(WIDE_INTEGER))
+            let is_integer = digits.chars().all(|digit| digit.is_digit(radix));
+            is_integer.then(|| unsigned.map(Value::Unsigned).ok_or(WIDE_INTEGER))
         }
         Err(_) => None,
     }
@@ -110,6 +112,8 @@ mod tests {
     #[case("0b101", Value::Int(5))]
     #[case("-9223372036854775808", Value::Int(i64::MIN))]
     #[case("9223372036854775807", Value::Int(i64::MAX))]
+    #[case("9223372036854775808", Value::Unsigned(1 << 63))]
+    #[case("+0xffffffffffffffff", Value::Unsigned(u64::MAX))]
     #[case("1e3", Value::Float(1000.0))]
     #[case("1.0", Value::Float(1.0))]
     #[case("-.5", Value::Float(-0.5))]
@@ -146,9 +150,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case("9223372036854775808", WIDE_INTEGER)]
+    #[case("18446744073709551616", WIDE_INTEGER)]
     #[case("-9223372036854775809", WIDE_INTEGER)]
-    #[case("0xffffffffffffffff", WIDE_INTEGER)]
+    #[case("0x10000000000000000", WIDE_INTEGER)]
     #[case(".nan", NOT_FINITE)]
     #[case("-.Inf", NOT_FINITE)]
     #[case("1e999", NOT_FINITE)]

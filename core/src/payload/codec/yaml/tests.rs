@@ -76,8 +76,8 @@ fn decodes(#[case] yaml: &str, #[case] expected: &str) {
     "line 1, column 1: a collection cannot be a key; put text that begins with \"{\" or \"[\" in quotes"
 )]
 #[case::wide_integer(
-    "a:\n  - 9223372036854775808",
-    "line 2, column 5: an integer outside of the 64-bit signed range; write it as a string"
+    "a:\n  - 18446744073709551616",
+    "line 2, column 5: an integer outside of the 64-bit range; write it as a string"
 )]
 #[case::infinite("a: .inf", "line 1, column 4: a number that is not finite as a 64-bit float")]
 #[case::not_a_number("a: .nan", "line 1, column 4: a number that is not finite as a 64-bit float")]

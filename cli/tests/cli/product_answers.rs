@@ -1,0 +1,24 @@
+//! Answers of real products: numbers, names, failures and attributes that are unusual.
+
+use serde_json::json;
+
+use crate::api_server::{ApiServer, Ids};
+use crate::safety::Place;
+
+/// A hash of 64 bits may be beyond the signed integers.
+#[test]
+fn unsigned_integers_are_kept() {
+    let server = ApiServer::rest(&["/entries"], Ids::Stated("name"));
+    server.put("/entries/web", json!({"name": "web", "hash": u64::MAX, "port": 80}));
+    let place = Place::new(server, &[("entries/_/metadata.yaml", "resource: {id: /name, alias: /name}\n")]);
+    let run = place.run(&["resource", "save", "/entries/web"]);
+    assert_eq!(run.code, 0, "{run}");
+    let saved = place.home.read("repo/entries/web/resource.json");
+    assert!(saved.contains("\"hash\": 18446744073709551615"), "{saved}");
+    let run = place.run(&["plan", "/", "-r", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+    place.home.write("repo/entries/web/resource.json", &saved.replace("80", "81"));
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    let changed = json!({"name": "web", "hash": u64::MAX, "port": 81});
+    assert_eq!(place.server.get("/entries/web"), Some(changed), "{run}");
+}
