@@ -22,3 +22,24 @@ fn unsigned_integers_are_kept() {
     let changed = json!({"name": "web", "hash": u64::MAX, "port": 81});
     assert_eq!(place.server.get("/entries/web"), Some(changed), "{run}");
 }
+
+#[test]
+fn names_with_slashes_are_reported() {
+    let server = ApiServer::rest(&["/policies"], Ids::Given);
+    for name in ["ops", "built/in", "built/all"] {
+        server.put(&format!("/policies/{}", name.len()), json!({"id": name.len().to_string(), "name": name}));
+    }
+    let metadata = "resource: {id: /id, alias: /name}\n";
+    let place = Place::new(server, &[("policies/_/metadata.yaml", metadata)]);
+    let note = "/policies: built/all and 1 more names have a slash; to include such resources, state \
+                resource.pathNames: percentEncoded in _/metadata.yaml";
+    for command in [&["import"][..], &["resource", "save", "/policies/", "--force"]] {
+        let run = place.run(command);
+        assert!(run.code == 0 && run.stderr.contains(note), "{run}");
+    }
+    place.home.write("repo/_/metadata.yaml", "resource: {pathNames: percentEncoded}\n");
+    let run = place.run(&["import"]);
+    assert!(run.stdout.contains("/policies  2 saved, 1 existing") && run.stderr.is_empty(), "{run}");
+    let run = place.run(&["plan", "/", "-r", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}

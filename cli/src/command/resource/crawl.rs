@@ -13,6 +13,7 @@ use declarest_core::sync::{Members, SyncError};
 use tokio::task::JoinSet;
 
 use super::item::Exclusions;
+use super::read::{Deeper, take_deeper};
 use crate::error::Failure;
 use crate::workspace::Workspace;
 
@@ -32,6 +33,8 @@ pub struct Listed {
     pub at: Place,
     /// Its members, without excluded ones and resources below them.
     pub members: Members,
+    /// The members that were removed because they are not directly below the collection.
+    pub deeper: Option<Deeper>,
 }
 
 /// A path, and its form with `_` in place of the names of members.
@@ -134,14 +137,13 @@ impl Crawl {
         mut members: Members,
         exclusions: &Exclusions,
     ) -> Result<BTreeSet<Place>, Failure> {
-        members.entries.retain(|member, entry| {
-            at.path.child_of(member).is_some() && !exclusions.cover(member, &entry.alias, &entry.remote_id)
-        });
+        members.entries.retain(|member, entry| !exclusions.cover(member, &entry.alias, &entry.remote_id));
+        let deeper = take_deeper(&at.path, &mut members);
         let mut found = BTreeSet::new();
         for member in members.entries.keys() {
             found.extend(below(workspace, &at.child(member.name(), "_")?, false)?);
         }
-        self.listed.push(Listed { at, members });
+        self.listed.push(Listed { at, members, deeper });
         Ok(found)
     }
 

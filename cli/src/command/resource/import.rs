@@ -14,7 +14,7 @@ use super::super::metadata::store_inferred;
 use super::change::Change;
 use super::crawl::{Crawl, Listed, Unlisted, crawl};
 use super::item::{Exclusions, Item};
-use super::read::note_if_partial;
+use super::read::{note_deeper, note_if_partial};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -152,6 +152,7 @@ impl ImportOptions {
         for mut listed in std::mem::take(&mut crawl.listed) {
             let at = listed.at.clone();
             note_if_partial(&at.path, &listed.members, invocation);
+            note_deeper(&at.path, listed.deeper.take(), invocation);
             let total = listed.members.entries.len();
             let change = match self.select(workspace, &store, &at.path, &mut listed.members).await {
                 Ok(()) => self.change(workspace, &store, listed, &mut crawl),
@@ -209,11 +210,10 @@ impl ImportOptions {
         listed: Listed,
         crawl: &mut Crawl,
     ) -> Result<(Change<'w>, usize), Failure> {
-        let Listed { at, members } = listed;
+        let Listed { at, members, .. } = listed;
         if members.nameless > 0 {
             let message = format!(
-                "{}: {} entries of the list have no name, so they have no path; set resource.alias in {}",
-                at.path,
+                "{} entries of the list have no name, so they have no path; set resource.alias in {}",
                 members.nameless,
                 metadata_file(&at.path)
             );

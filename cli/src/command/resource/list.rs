@@ -98,6 +98,7 @@ impl ListArguments {
             let crawl = crawl(workspace, path, &self.exclusions).await?;
             for listed in crawl.listed {
                 read::note_if_partial(&listed.at.path, &listed.members, invocation);
+                read::note_deeper(&listed.at.path, listed.deeper, invocation);
                 members.entries.extend(listed.members.entries);
             }
             for pattern in crawl.absent {

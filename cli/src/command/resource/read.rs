@@ -1,5 +1,7 @@
 //! Reads the resource or the collection at a path, from the server or the repository.
 
+use std::collections::BTreeMap;
+
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::MetadataError;
 use declarest_core::path::LogicalPath;
@@ -65,7 +67,7 @@ pub async fn remote(
         },
     };
     note_if_partial(path, &members, invocation);
-    members.entries.retain(|member, _| path.child_of(member).is_some());
+    note_deeper(path, take_deeper(path, &mut members), invocation);
     if view == View::Read {
         members = remote.as_reads_show(path, members).await?;
     }
@@ -80,6 +82,34 @@ pub fn note_if_partial(path: &LogicalPath, members: &Members, invocation: &Invoc
             metadata_file(path)
         ));
     }
+}
+
+/// Members that are not directly below their collection, because their names have slashes.
+pub struct Deeper {
+    first: String,
+    more: usize,
+}
+
+/// Removes and returns the members that are not directly below the collection at `path`.
+pub fn take_deeper(path: &LogicalPath, members: &mut Members) -> Option<Deeper> {
+    let all = std::mem::take(&mut members.entries).into_iter();
+    let (direct, deeper) = all.partition(|(member, _)| path.child_of(member).is_some());
+    members.entries = direct;
+    let deeper: BTreeMap<_, _> = deeper;
+    let first = deeper.values().next()?.alias.clone();
+    Some(Deeper { first, more: deeper.len() - 1 })
+}
+
+/// Reports members that were removed from a list.
+pub fn note_deeper(path: &LogicalPath, deeper: Option<Deeper>, invocation: &Invocation) {
+    let names = match deeper {
+        None => return,
+        Some(Deeper { first, more: 0 }) => format!("the name {first} has a slash"),
+        Some(Deeper { first, more }) => format!("{first} and {more} more names have a slash"),
+    };
+    invocation.messages.note(&format!(
+        "{path}: {names}; to include such resources, state resource.pathNames: percentEncoded in _/metadata.yaml"
+    ));
 }
 
 /// Reads from the repository: the resource at the path or with that name, otherwise the members of the collection.
