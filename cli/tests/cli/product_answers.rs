@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api_server::{ApiServer, Ids};
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::safety::Place;
 
 /// A hash of 64 bits may be beyond the signed integers.
@@ -42,4 +42,23 @@ fn names_with_slashes_are_reported() {
     assert!(run.stdout.contains("/policies  2 saved, 1 existing") && run.stderr.is_empty(), "{run}");
     let run = place.run(&["plan", "/", "-r", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
+}
+
+/// The binding is sent first, and once more after the policy.
+#[test]
+fn a_server_may_answer_500_if_another_resource_is_missing() {
+    let server = ApiServer::start(&["/bindings", "/policies"], |request, store| {
+        if request.is("POST", "/bindings") && store.get("/policies/ops").is_none() {
+            return Answer::json(500, &json!({"error": "no such policy"}));
+        }
+        request.rest(store, Ids::Stated("id"))
+    });
+    let files = [
+        ("policies/ops/resource.json", r#"{"id": "ops"}"#),
+        ("bindings/admin/resource.json", r#"{"id": "admin", "policies": ["ops"]}"#),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.paths(), ["/bindings/admin", "/policies/ops"]);
 }

@@ -186,7 +186,7 @@ impl SyncError {
     }
 
     /// Whether another resource may be missing that the run writes: the server rejects the request, but not the
-    /// credentials.
+    /// credentials. Some servers then answer 500.
     pub(crate) fn may_lack_another(&self) -> bool {
         const OTHER_REASONS: [StatusCode; 4] = [
             StatusCode::UNAUTHORIZED,
@@ -198,10 +198,10 @@ impl SyncError {
             Self::ParentFailed(..) | Self::Undecided(_, Doubt::NoList | Doubt::ParentId) => true,
             error if error.lacks().is_some() => true,
             Self::Unsure(..) => false,
-            error => error
-                .of_server()
-                .and_then(ServerError::status)
-                .is_some_and(|status| status.is_client_error() && !OTHER_REASONS.contains(&status)),
+            error => error.of_server().and_then(ServerError::status).is_some_and(|status| {
+                status.is_client_error() && !OTHER_REASONS.contains(&status)
+                    || status == StatusCode::INTERNAL_SERVER_ERROR
+            }),
         }
     }
 
