@@ -62,3 +62,37 @@ fn a_server_may_answer_500_if_another_resource_is_missing() {
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(place.server.paths(), ["/bindings/admin", "/policies/ops"]);
 }
+
+#[test]
+fn attributes_that_the_server_adds_are_reported_after_an_update() {
+    let server = ApiServer::start(&["/queues"], |request, store| {
+        let answer = request.rest(store, Ids::Stated("id"));
+        if request.method == "PUT" {
+            let mut queue = store.get(&request.path).cloned().unwrap_or_default();
+            queue["zone"] = json!("eu");
+            store.put(&request.path, queue.clone());
+            return Answer::json(200, &queue);
+        }
+        answer
+    });
+    let mut files = Vec::new();
+    for name in ["a", "b"] {
+        server.put(&format!("/queues/{name}"), json!({"id": name, "max": 1}));
+        files.push((format!("queues/{name}/resource.json"), json!({"id": name, "max": 2}).to_string()));
+    }
+    let files: Vec<_> = files.iter().map(|(path, content)| (path.as_str(), content.as_str())).collect();
+    let place = Place::new(server, &files);
+    insta::assert_snapshot!(place.run(&["resource", "apply", "/", "-r"]), @"
+    exit 0
+    --- stdout
+    --- stderr
+    ~ /queues/a updated
+    ~ /queues/b updated
+    2 resources (/queues/a, /queues/b): the server answered 200 to the update, but still shows /zone, which the file does not state; if the server sets such attributes, state operations.compare.mode: declared; the option -vvv shows the answer
+    Applied: 0 created, 2 updated, 0 deleted, 0 unchanged, 0 failed.
+    [OK] command executed successfully.
+    ");
+    place.home.write("repo/_/metadata.yaml", "operations: {compare: {mode: declared}}\n");
+    let run = place.run(&["plan", "/", "-r", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}

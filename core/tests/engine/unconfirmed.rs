@@ -62,10 +62,13 @@ async fn update(
 
 const FAILED: &str = r#"{"results":[{"code":500,"status":"Attribute 'kind' could not be set"}]}"#;
 
-/// Without content, the answer states no more than its status. A member that only the server has is its own.
+const ADDED: &str = "/hosts/web: the server answered 200 to the update, but still shows /changed, which the file does \
+                     not state; if the server sets such attributes, state operations.compare.mode: declared";
+
+/// Without content, the answer states no more than its status.
 #[rstest]
 #[case::failed((StatusCode::OK, FAILED), "old", 2, Some("/hosts/web: the server answered 200 to the update, but shows other values at /kind"))]
-#[case::done((StatusCode::OK, r#"{"results":[{"code":200}]}"#), "new", 2, None)]
+#[case::done((StatusCode::OK, r#"{"results":[{"code":200}]}"#), "new", 2, Some(ADDED))]
 #[case::shown((StatusCode::OK, r#"{"id":"web","kind":"new","rank":1}"#), "new", 1, None)]
 #[case::empty((StatusCode::NO_CONTENT, ""), "old", 1, None)]
 #[tokio::test]

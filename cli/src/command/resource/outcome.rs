@@ -72,9 +72,12 @@ impl<'i> Run<'i> {
         for kept in &report.kept {
             invocation.messages.result(None, &not_deleted(kept));
         }
-        for unconfirmed in &report.unconfirmed {
-            let hint = "the option -vvv shows the answer";
-            invocation.messages.note(&format!("{}; {hint}", unconfirmed.message));
+        for (reason, alike) in by_reason(&report.unconfirmed.iter().collect::<Vec<_>>()) {
+            let line = match &alike[..] {
+                [unconfirmed] => unconfirmed.message.clone(),
+                several => together(&reason, several),
+            };
+            invocation.messages.note(&format!("{line}; the option -vvv shows the answer"));
         }
         let counts = applied.counts();
         let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
@@ -170,13 +173,26 @@ const NAMED: usize = 3;
 
 /// Prints the failures. As text, those with the same reason share a line.
 fn print(failures: &[&Failed], messages: &Messages) {
+    if messages.are_records() {
+        for failure in failures {
+            messages.problem(&cause(failure));
+        }
+        return;
+    }
+    for (reason, alike) in by_reason(failures) {
+        let cause = match &alike[..] {
+            [failure] => cause(failure),
+            several => Cause::new(several[0].reason.category(), together(&reason, several)),
+        };
+        messages.problem(&cause);
+    }
+}
+
+/// Returns the failures with the reason that they share, in the order of the first ones.
+fn by_reason<'f>(failures: &[&'f Failed]) -> Vec<(String, Vec<&'f Failed>)> {
     let mut reasons: Vec<(String, Vec<&Failed>)> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     for failure in failures {
-        if messages.are_records() {
-            messages.problem(&cause(failure));
-            continue;
-        }
         let next = reasons.len();
         let at = *known.entry(reason(failure)).or_insert(next);
         if at == next {
@@ -184,13 +200,7 @@ fn print(failures: &[&Failed], messages: &Messages) {
         }
         reasons[at].1.push(failure);
     }
-    for (reason, alike) in reasons {
-        let cause = match &alike[..] {
-            [failure] => cause(failure),
-            several => Cause::new(several[0].reason.category(), together(&reason, several)),
-        };
-        messages.problem(&cause);
-    }
+    reasons
 }
 
 /// Returns one line for failures with the same reason.

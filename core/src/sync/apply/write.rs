@@ -7,7 +7,7 @@ use http::header::HeaderValue;
 use http::{Method, StatusCode};
 
 use super::given::GivenIds;
-use crate::metadata::{Change, OperationName, Rendered};
+use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, Value, decode};
 use crate::repository::RepositoryError;
@@ -309,29 +309,31 @@ impl Attempt<'_> {
 
     /// Some servers answer 200 and state a failure in the body, and some create a resource for each POST. If the answer
     /// to an update does not show all of the payload, or the update is the request that creates resources, reads the
-    /// resource once. Records it if the server does not show a declared value. Fails if several resources have its names.
+    /// resource once. Records it if it still differs. Fails if several resources have its names.
     /// Where recurrences are watched, the next run does this.
     async fn confirm(&self, update: &Call, response: &Response) -> Result<(), SyncError> {
         if self.writer.recurrences.is_some() {
             return Ok(());
         }
         let path = self.path();
-        let places = match self.unconfirmed(update, response).await {
-            Ok(places) if !places.is_empty() => places.join(", "),
+        let differences = match self.unconfirmed(update, response).await {
+            Ok(differences) if !differences.is_empty() => differences,
             Err(SyncError::Undecided(_, Doubt::Several(ids))) => return Err(SyncError::Doubled(path, ids)),
             // The server accepted the update. If the resource cannot be read now, the next run reads it.
             _ => return Ok(()),
         };
         let status = response.status.as_u16();
-        let message =
-            format!("{path}: the server answered {status} to the update, but shows other values at {places}");
+        let message = format!(
+            "{path}: the server answered {status} to the update, but {}",
+            shown_instead(&differences)
+        );
         let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
         self.writer.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).push(unconfirmed);
         Ok(())
     }
 
-    /// Returns the places of declared values that the server does not show after an update.
-    async fn unconfirmed(&self, update: &Call, response: &Response) -> Result<Vec<String>, SyncError> {
+    /// Returns the differences that remain after an update, if its answer has content.
+    async fn unconfirmed(&self, update: &Call, response: &Response) -> Result<Vec<Difference>, SyncError> {
         let is_brief = response.body.trim_ascii().is_empty() || repeats(update, response);
         let may_create = update.request.method == Method::POST;
         if is_brief && !may_create {
@@ -347,10 +349,7 @@ impl Attempt<'_> {
         }
         let observed = self.read(&desired).await?;
         let decided = decided((Step::Update, Reason::Different), desired, observed, None).await?;
-        let differences = decided.map(|action| action.differences).unwrap_or_default();
-        // A member that only the server has is usually its own.
-        let lacking = differences.into_iter().filter(|difference| difference.change != Change::Add);
-        Ok(lacking.map(|difference| difference.path).collect())
+        Ok(decided.map(|action| action.differences).unwrap_or_default())
     }
 
     /// Handles an update or a deletion that found nothing although the resource was just read: its address contains
@@ -432,6 +431,32 @@ fn is_create(desired: &Resource, update: &Call) -> bool {
     let request = &update.request;
     let is_same = |create: Rendered| create.method == request.method && create.path == request.path;
     !Wanted::of(desired).one_name && desired.render(OperationName::Create).is_ok_and(is_same)
+}
+
+/// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
+/// sets them itself.
+fn shown_instead(differences: &[Difference]) -> String {
+    let (extra, lacking): (Vec<_>, Vec<_>) =
+        differences.iter().partition(|difference| difference.change == Change::Add);
+    if lacking.is_empty() {
+        return format!(
+            "still shows {}, which the file does not state; if the server sets such attributes, state \
+             operations.compare.mode: declared",
+            places(&extra)
+        );
+    }
+    format!("shows other values at {}", places(&lacking))
+}
+
+/// Returns the places of the differences, of which some are named.
+fn places(differences: &[&Difference]) -> String {
+    const NAMED: usize = 5;
+    let named: Vec<&str> =
+        differences.iter().take(NAMED).map(|difference| difference.path.as_str()).collect();
+    match differences.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 /// Returns the resource that the answer to a write of `desired` shows, if it shows all of it.
