@@ -327,6 +327,14 @@ fn the_number_of_requests_in_parallel() {
     assert_eq!(run.code, 1, "{run}");
 }
 
+#[test]
+fn verbose_output_names_actions() {
+    let world = World::new(&["/shops"], &[]);
+    world.declare("shops/Rio/resource.json", r#"{"id": "Rio"}"#);
+    let run = world.run(&["resource", "apply", "/shops/Rio", "-vv"]);
+    assert!(run.code == 0 && run.stderr.contains("verbose: create /shops/Rio\n"), "{run}");
+}
+
 /// The answer has the status 200 and states a failure in its body.
 #[test]
 fn an_update_without_effect_is_reported() {

@@ -235,7 +235,8 @@ impl Run<'_> {
         }
         // Apply.
         for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {
-            self.invocation.messages.verbose(2, &format!("{:?} {}", action.step, action.path).to_lowercase());
+            let step = format!("{:?}", action.step).to_lowercase();
+            self.invocation.messages.verbose(2, &format!("{step} {}", action.path));
         }
         let changes = run.apply(&session, plan).await;
         reported.applied(&changes.results, &changes.failures, self.invocation)?;
