@@ -42,6 +42,7 @@ mod empty_payloads;
 mod environment;
 mod errors;
 mod formats;
+mod forms;
 mod git;
 mod globals;
 mod habits;

@@ -7,7 +7,7 @@ use super::overlay::{Relation, json_patch, merge_patch};
 use super::pagination::{member, replace_members};
 use super::{Evaluation, MetadataError, Rendered};
 use crate::language::template::{Kind, Template};
-use crate::payload::{Class, Descriptor, Object, Value, encode};
+use crate::payload::{Class, Descriptor, Object, Value, encode, form};
 
 /// An encoded request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Encodes `value` for the media type of the request; if it is unknown, in the payload's own format. A string that
+    /// Encodes `value` for the media type of the request, such as a form; if it is unknown, in the payload's own format. A string that
     /// transforms made of a structured payload is sent without quotes, unless the media type is structured: quotes
     /// would corrupt keys and certificates.
     fn encode(&self, rendered: &Rendered, value: &Value, transformed: bool) -> Result<Body, MetadataError> {
@@ -167,6 +167,11 @@ impl Evaluation<'_> {
             && !structured
         {
             return Ok(Body { media_type, bytes: text.clone().into_bytes() });
+        }
+        if form::is_form(&media_type) && matches!(value, Value::Object(_) | Value::Array(_)) {
+            let path = || self.subject.path.clone();
+            let bytes = form::encode(value).map_err(|reason| MetadataError::Form(path(), reason))?;
+            return Ok(Body { media_type, bytes });
         }
         let format = known.unwrap_or_else(|| self.body_descriptor()).payload_type;
         match encode(format, value) {

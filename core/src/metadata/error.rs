@@ -153,6 +153,9 @@ pub enum MetadataError {
         #[source]
         source: PayloadError,
     },
+    /// The payload cannot be a form.
+    #[error("{0}: cannot encode the payload as a form: {1}")]
+    Form(LogicalPath, String),
     /// A list response is neither an array nor an object with one array.
     #[error(
         "list of {collection}: {reason}; select the entries in operations.list.transforms in {file}",
@@ -252,6 +255,7 @@ impl Categorized for MetadataError {
             | Self::Unusable { .. }
             | Self::MissingAttributes { .. }
             | Self::Encode { .. }
+            | Self::Form(..)
             | Self::ListShape { .. }
             | Self::Pagination { .. }
             | Self::AnonymousEntry { .. }

@@ -16,6 +16,7 @@ mod codec;
 mod descriptor;
 mod error;
 pub mod fields;
+pub mod form;
 pub mod pointer;
 mod registry;
 mod value;

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use http::header::{
-    AUTHORIZATION, CONTENT_LOCATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LINK, LOCATION,
-    PROXY_AUTHORIZATION, SET_COOKIE,
+    AUTHORIZATION, CONTENT_LOCATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, LINK,
+    LOCATION, PROXY_AUTHORIZATION, SET_COOKIE,
 };
 use http::{Method, StatusCode};
 use url::Url;
 
 use super::redaction::Redaction;
 use super::trace::{ALL, ERRORS, LINES, Trace};
+use crate::payload::form;
 use crate::secrets::{Confidential, Secret, excerpt, is_secret_name};
 
 const REDACTED: &str = "<redacted>";
@@ -39,7 +40,10 @@ impl ExchangeTrace<'_> {
         self.trace.line(LINES, || format!("{method} {} (auth: {auth})", self.url(url)));
         self.headers(">", headers);
         if let Some(body) = body {
-            self.body(ALL, ">", body, BODY, self.confidential);
+            let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            let is_form = media_type.is_some_and(form::is_form) && !self.trace.reveal;
+            let form = is_form.then(|| self.confidential.redact_form(&String::from_utf8_lossy(body)));
+            self.body(ALL, ">", form.as_ref().map_or(body, |form| form.as_bytes()), BODY, self.confidential);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Redacts JSON members that look like secrets.
 
+use url::form_urlencoded;
+
 use super::REDACTED;
 use crate::secrets::is_secret_name;
 
@@ -43,6 +45,19 @@ pub(super) fn redact(text: &str, declared: &[String]) -> String {
     }
     redacted.push_str(rest);
     redacted
+}
+
+/// Returns the text of a form (`application/x-www-form-urlencoded`) with `<redacted>` in place of values whose name is in
+/// `declared` or looks like that of a secret. Of a name such as `user[pin]`, the last part counts, too.
+pub(super) fn redact_form(text: &str, declared: &[String]) -> String {
+    let is_secret = |name: &str| declared.iter().any(|declared| declared == name) || is_secret_name(name);
+    let pairs = text.split('&').map(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        let (decoded, _) = form_urlencoded::parse(name.as_bytes()).next().unwrap_or_default();
+        let last = decoded.trim_end_matches(']').rsplit('[').next().unwrap_or_default();
+        if is_secret(&decoded) || is_secret(last) { format!("{name}={REDACTED}") } else { pair.to_owned() }
+    });
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 /// Returns the length of the string at the start of `text`, quotes included; the whole length if it is not closed.
@@ -98,6 +113,15 @@ mod tests {
     #[case::no_json("plain \"text", "plain \"text")]
     fn members(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(redact(text, &[]), expected);
+    }
+
+    #[rstest]
+    #[case("name=a+b&password=canary&size=3", "name=a+b&password=<redacted>&size=3")]
+    #[case("user%5Bpin%5D=0420&pin=1&pin=2", "user%5Bpin%5D=<redacted>&pin=<redacted>&pin=<redacted>")]
+    #[case::without_a_value("token&a", "token=<redacted>&a")]
+    #[case::empty("", "")]
+    fn forms(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(redact_form(text, &["pin".to_owned()]), expected);
     }
 
     #[rstest]

@@ -38,6 +38,17 @@ pub enum Confidential {
     Everything,
 }
 
+impl Confidential {
+    /// Returns a form (`application/x-www-form-urlencoded`) without the values that are confidential or whose name looks
+    /// like that of a secret.
+    pub fn redact_form(&self, form: &str) -> String {
+        match self {
+            Self::Everything => REDACTED.to_owned(),
+            Self::Members(names) => members::redact_form(form, names),
+        }
+    }
+}
+
 impl Default for Confidential {
     fn default() -> Self {
         Self::Members(Arc::default())
