@@ -50,6 +50,23 @@ fn resources_are_created_and_updated_with_forms() {
 }
 
 #[test]
+fn an_openapi_document_may_require_forms() {
+    let form = r#"{"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {
+        "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}}}"#;
+    let paths =
+        format!(r#"{{"/groups": {{"get": {{}}, "post": {form}}}, "/groups/{{name}}": {{"get": {{}}}}}}"#);
+    let document = format!(r#"{{"openapi": "3.0.3", "paths": {paths}}}"#);
+    let server = ApiServer::start(&["/groups"], form_server);
+    let group = json!({"name": "ops", "size": "3"});
+    let files = [("groups/ops/resource.json", &*group.to_string())];
+    let place = Place::with_openapi(server, &document, &files);
+    let run = place.run(&["resource", "metadata", "infer", "/groups/", "--apply"]);
+    assert!(run.code == 0 && run.stdout.contains("requiredAttributes"), "{run}");
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(place.server.get("/groups/ops"), Some(group), "{run}");
+}
+
+#[test]
 fn nested_members_are_an_error_that_names_the_member() {
     let place = place(&json!({"name": "ops", "owner": {"id": 7}}));
     let run = place.run(&["resource", "apply", "/", "-r"]);

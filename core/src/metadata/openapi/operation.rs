@@ -9,7 +9,7 @@ use super::OpenApiError;
 use super::reference::{Part, follow};
 use crate::metadata::document::OperationName;
 use crate::payload::pointer::Pointer;
-use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
+use crate::payload::{Class, Descriptor, Object, PayloadType, Value, form};
 
 /// The methods of a path item and their keys.
 pub const METHODS: [(&str, Method); 8] = [
@@ -122,7 +122,8 @@ impl Media {
     }
 
     fn is_structured(&self) -> bool {
-        self.payload_type.is_some_and(|payload_type| payload_type.class() == Class::Structured)
+        form::is_form(&self.name)
+            || self.payload_type.is_some_and(|payload_type| payload_type.class() == Class::Structured)
     }
 
     fn is_range(&self) -> bool {
