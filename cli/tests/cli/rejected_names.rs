@@ -71,6 +71,8 @@ fn the_list_decides_if_the_server_fails_for_a_name() {
     assert_eq!(place.server.paths(), ["/shops/n7", "/shops/n7/tills/n8"]);
     let run = place.run(&["plan", "/", "-r", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
+    let run = place.run(&["resource", "list", "/shops/rio/tills/", "-o", "name"]);
+    assert_eq!(run.stdout, "/shops/rio/tills/t1\n", "{run}");
 }
 
 /// A list that may have further pages, and a stated id.

@@ -232,11 +232,17 @@ impl SyncError {
         }
     }
 
-    /// Whether the server may not accept a name in the place of an id (400, 405, 422).
+    /// Whether the server rejects the address of a request (400, 405, 422).
     pub(crate) fn rejects_address(&self) -> bool {
         let Self::Server(ServerError::Status { status, .. }) = self else { return false };
         [StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED, StatusCode::UNPROCESSABLE_ENTITY]
             .contains(status)
+    }
+
+    /// Whether the server may not accept a name in the place of an id. Servers with a database answer 500 to a name if
+    /// ids are numbers or UUIDs.
+    pub(crate) fn may_reject_name(&self) -> bool {
+        self.rejects_address() || self.http_status() == Some(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// Whether the server refuses to show one resource (400, 403). This proves nothing about the resource.

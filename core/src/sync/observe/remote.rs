@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use http::StatusCode;
 
 use super::lists::List;
 use super::server::{Place, Remote};
@@ -149,7 +148,7 @@ impl Remote {
             }
             // The ids of its parents may differ from their names.
             Some(Err(error @ SyncError::Server(_)))
-                if error.category() == Category::NotFound || error.rejects_address() =>
+                if error.category() == Category::NotFound || error.may_reject_name() =>
             {
                 let located = self.located(path).await.unwrap_or_else(|_| path.clone());
                 let list = if located == *path { Err(error) } else { self.read_list(&located).await };
@@ -475,10 +474,7 @@ fn rejects_address(read: &Read) -> bool {
     read.as_ref().is_err_and(SyncError::rejects_address)
 }
 
-/// Whether the server may not accept the name of `at`, which is in the place of an unknown id. Servers with a database
-/// answer 500 to a name if ids are numbers.
+/// Whether the server may not accept the name of `at`, which is in the place of an unknown id.
 fn rejects_name(at: &Resource, read: &Read) -> bool {
-    let is_fault = |error: &SyncError| error.http_status() == Some(StatusCode::INTERNAL_SERVER_ERROR);
-    let is_rejected = |error: &SyncError| error.rejects_address() || is_fault(error);
-    read.as_ref().is_err_and(is_rejected) && Wanted::of(at).id.is_none()
+    read.as_ref().is_err_and(SyncError::may_reject_name) && Wanted::of(at).id.is_none()
 }
