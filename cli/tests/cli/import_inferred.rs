@@ -1,5 +1,6 @@
 //! `import --infer-metadata`.
 
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
@@ -161,4 +162,28 @@ fn existing_metadata_is_kept() {
     assert_eq!(place.home.read("repo/api/boards/_/metadata.yaml"), own);
     let run = place.run(&["import", "/api/logs", "--infer-metadata"]);
     assert!(!run.stdout.contains("Metadata"), "{run}");
+}
+
+/// The document states the title as the name, but titles are not unique, empty or have slashes.
+#[rstest]
+#[case::duplicates(&["Rio", "Rio"])]
+#[case::slashes(&["Rio", "Lima/Callao"])]
+#[case::no_name(&["Rio", ""])]
+fn files_have_the_names_of_ids_if_other_names_are_not_usable(#[case] titles: &[&str]) {
+    let place = place();
+    for (number, title) in titles.iter().enumerate() {
+        let id = format!("n{}", number + 3);
+        place.server.put(&format!("/api/boards/{id}"), json!({"id": id, "title": title, "size": 1}));
+    }
+    let run = place.run(&["import", "--infer-metadata"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(
+        run.stderr,
+        "/api/boards: not all members have a name of their own, so the files have the names of their ids\n"
+    );
+    assert!(run.stdout.contains("/api/boards          3 saved\n/api/boards/_/cards  1 saved"), "{run}");
+    assert!(place.home.read("repo/api/boards/n3/resource.json").contains("Rio"));
+    assert!(place.home.read("repo/api/boards/n1/cards/Open/resource.json").contains("Open"));
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
 }

@@ -130,7 +130,8 @@ fn checked(
     document.map_err(|error| Failure::invalid(format!("{origin}: {error}")))
 }
 
-fn store(subject: &Subject, workspace: &Workspace<'_>, document: &Document) -> Result<(), Failure> {
+/// Writes the document of a path.
+pub fn store(subject: &Subject, workspace: &Workspace<'_>, document: &Document) -> Result<(), Failure> {
     let store = workspace.metadata_store()?;
     store.write_metadata(&subject.selector, &document.encode_yaml()?, &DefaultsEdit::default())?;
     Ok(())

@@ -8,7 +8,7 @@ use declarest_core::metadata::inference::{Example, collections, infer_with};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 
-use super::change::{CommitArgument, finish, lock};
+use super::change::{CommitArgument, finish, lock, store};
 use super::{Subject, workspace};
 use crate::error::Failure;
 use crate::interrupt::block_on;
@@ -79,6 +79,26 @@ pub fn store_inferred(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<V
         }
     }
     Ok(stored)
+}
+
+/// Changes the stored metadata of collections, so that the ids of their resources are also their names. The names that
+/// [`store_inferred`] has chosen may not be unique. Returns the collections that had other names.
+pub fn name_by_id<'p>(
+    workspace: &Workspace<'_>,
+    patterns: impl Iterator<Item = &'p String>,
+) -> Result<Vec<&'p String>, Failure> {
+    let mut changed = Vec::new();
+    for pattern in patterns {
+        let subject = Subject::of(&format!("{pattern}/"))?;
+        let stored = workspace.metadata.stored(&subject.selector)?;
+        let Some(mut document) = stored.last().map(|document| Document::clone(document)) else { continue };
+        if let Some(resource) = document.resource.as_mut().filter(|resource| resource.alias != resource.id) {
+            resource.alias.clone_from(&resource.id);
+            store(&subject, workspace, &document)?;
+            changed.push(pattern);
+        }
+    }
+    Ok(changed)
 }
 
 /// Whether one of the paths is at or below the other. `_` in the pattern stands for any name.

@@ -9,7 +9,7 @@ use clap::Subcommand;
 use declarest_core::path::{LogicalPath, Selector};
 
 use self::change::CommitArgument;
-pub use self::infer::store_inferred;
+pub use self::infer::{name_by_id, store_inferred};
 use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::input::PayloadArguments;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::metadata::inference;
+use declarest_core::metadata::{MetadataError, inference};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 use declarest_core::sync::{Members, SyncError};
@@ -26,6 +26,8 @@ pub struct Crawl {
     pub unlisted: BTreeMap<String, Unlisted>,
     /// The patterns of the collections that the server does not have.
     pub absent: BTreeSet<String>,
+    /// The patterns of the collections whose members do not all have a name of their own.
+    pub unnamed: BTreeSet<String>,
 }
 
 /// A collection of the server.
@@ -109,6 +111,7 @@ pub async fn crawl(
                             absent.entry(place.pattern.clone()).or_insert((place, error));
                         }
                     } else {
+                        crawl.note_names(&place, &error);
                         crawl.fail(&place, error.into());
                     }
                 }
@@ -139,12 +142,27 @@ impl Crawl {
     ) -> Result<BTreeSet<Place>, Failure> {
         members.entries.retain(|member, entry| !exclusions.cover(member, &entry.alias, &entry.remote_id));
         let deeper = take_deeper(&at.path, &mut members);
+        if deeper.is_some() || members.nameless > 0 {
+            self.unnamed.insert(at.pattern.clone());
+        }
         let mut found = BTreeSet::new();
         for member in members.entries.keys() {
             found.extend(below(workspace, &at.child(member.name(), "_")?, false)?);
         }
         self.listed.push(Listed { at, members, deeper });
         Ok(found)
+    }
+
+    /// Records the collection if the names of its members are the reason why it could not be listed.
+    fn note_names(&mut self, at: &Place, error: &SyncError) {
+        if let SyncError::Metadata(
+            MetadataError::DuplicateAlias { .. }
+            | MetadataError::EntryPath { .. }
+            | MetadataError::AnonymousEntry { .. },
+        ) = error
+        {
+            self.unnamed.insert(at.pattern.clone());
+        }
     }
 
     /// Records a failure.

@@ -10,9 +10,9 @@ use declarest_core::repository::{self, Store, metadata_file};
 use declarest_core::sync::{self, Members};
 use serde::Serialize;
 
-use super::super::metadata::store_inferred;
+use super::super::metadata::{name_by_id, store_inferred};
 use super::change::Change;
-use super::crawl::{Crawl, Listed, Unlisted, crawl};
+use super::crawl::{Crawl, Listed, Unlisted, crawl as list_all};
 use super::item::{Exclusions, Item};
 use super::read::{note_deeper, note_if_partial};
 use crate::error::Failure;
@@ -135,10 +135,23 @@ impl ImportOptions {
         let store = authoring.store()?;
         // Infer.
         let inferred = if self.infer_metadata { store_inferred(workspace, path)? } else { Vec::new() };
-        let reopened = if inferred.is_empty() { None } else { Some(Workspace::connected(invocation).await?) };
-        let workspace = reopened.as_ref().unwrap_or(workspace);
+        let mut reopened =
+            if inferred.is_empty() { None } else { Some(Workspace::connected(invocation).await?) };
         // Read.
-        let mut crawl = crawl(workspace, path, &self.exclusions).await?;
+        let mut crawl = list_all(reopened.as_ref().unwrap_or(workspace), path, &self.exclusions).await?;
+        let unnamed = inferred.iter().filter(|pattern| crawl.unnamed.contains(*pattern));
+        let by_id = reopened.as_ref().map_or(Ok(Vec::new()), |reopened| name_by_id(reopened, unnamed))?;
+        if !by_id.is_empty() {
+            for pattern in by_id {
+                let note =
+                    "not all members have a name of their own, so the files have the names of their ids";
+                invocation.messages.note(&format!("{pattern}: {note}"));
+            }
+            let renamed = Workspace::connected(invocation).await?;
+            crawl = list_all(&renamed, path, &self.exclusions).await?;
+            reopened = Some(renamed);
+        }
+        let workspace = reopened.as_ref().unwrap_or(workspace);
         if crawl.listed.is_empty() && crawl.unlisted.is_empty() {
             return Err(Failure::invalid(format!(
                 "there is no known collection below {path}: name an OpenAPI document in managedServer.http.openapi of \

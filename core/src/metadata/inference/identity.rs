@@ -78,7 +78,8 @@ pub fn fields(
     IdentityFields { secrets: secrets(target, &attributes), ..chosen }
 }
 
-/// Returns the attribute that names a resource if a create cannot state `alias`, because the server assigns it.
+/// Returns the attribute that names a resource if a create cannot state `alias`, because the server assigns it, or if it
+/// may state `alias` as a UUID and must state a name.
 fn stated_alias(
     document: &OpenApi,
     collection: &PathItem,
@@ -87,11 +88,16 @@ fn stated_alias(
 ) -> Option<String> {
     let schema = collection.operation(&Method::POST)?.structured_request_schema()?;
     let (writable, required) = (document.writable_properties(schema), document.required_properties(schema));
-    if writable.is_empty() || writable.contains(alias) {
+    if writable.is_empty() {
         return None;
     }
     let known = || STATED.into_iter().filter(|name| writable.contains(*name) && attributes.contains(*name));
-    let usual = known().find(|name| required.contains(*name)).or_else(|| known().next());
+    let required_name = known().find(|name| required.contains(*name));
+    if writable.contains(alias) {
+        let is_optional_uuid = !required.contains(alias) && document.uuids(schema).contains(alias);
+        return required_name.filter(|_| is_optional_uuid).map(str::to_owned);
+    }
+    let usual = required_name.or_else(|| known().next());
     // Such as `template_name` of a template, if no other attribute is a name.
     let only_name = || {
         let mut names =
@@ -136,18 +142,19 @@ fn letters(name: &str) -> impl Iterator<Item = u8> {
     name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).map(|byte| byte.to_ascii_lowercase())
 }
 
+/// Returns the attributes that hold secrets, if the name of the collection suggests that its resources have some.
 fn secrets(target: &Target, attributes: &BTreeSet<String>) -> Vec<String> {
-    let has_secrets = target.last_literal().is_some_and(|name| {
-        let name = name.to_ascii_lowercase();
-        name == "clients" || name.contains("secret") || name.contains("credential")
-    });
-    if !has_secrets {
+    let name = target.last_literal().unwrap_or_default().to_ascii_lowercase();
+    // A token is often in an attribute whose name does not show a secret elsewhere.
+    let is_token = letters(&name).eq(*b"apikeys") || name.ends_with("tokens");
+    if !is_token && name != "clients" && !name.contains("secret") && !name.contains("credential") {
         return Vec::new();
     }
-    if attributes.is_empty() {
+    if attributes.is_empty() && !is_token {
         return vec!["secret".to_owned()];
     }
-    attributes.iter().filter(|name| is_secret_name(name)).cloned().collect()
+    let is_secret = |name: &&String| is_secret_name(name) || is_token && name.as_str() == "key";
+    attributes.iter().filter(is_secret).cloned().collect()
 }
 
 /// Returns whether an identity template can refer to this attribute.

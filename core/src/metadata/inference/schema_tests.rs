@@ -76,6 +76,37 @@ fn a_create_that_forbids_other_attributes_shows_those_of_the_server(
     assert_eq!(steps(inferred, OperationName::Get), expected);
 }
 
+/// An id that a create may state is a good name only if it is not a UUID.
+#[rstest]
+#[case::uuid("{properties: {id: {format: uuid}, name: {}}, required: [name]}", "{{/name}}")]
+#[case::required_uuid("{properties: {id: {format: uuid}, name: {}}, required: [id, name]}", "{{/id}}")]
+#[case::optional_name("{properties: {id: {format: uuid}, name: {}}}", "{{/id}}")]
+#[case::other_id("{properties: {id: {}, name: {}}, required: [name]}", "{{/id}}")]
+fn resources_are_named_by_required_names(#[case] create: &str, #[case] alias: &str) {
+    let document = pools("{properties: {id: {format: uuid}, name: {}}}", create, "{}");
+    let resource = infer("/pools/", Some(&document)).unwrap().resource.unwrap();
+    assert_eq!(resource.alias.as_deref(), Some(alias));
+    assert_eq!(resource.id.as_deref(), Some("{{/id}}"));
+}
+
+#[rstest]
+#[case("/users/tokens/", &["/key"])]
+#[case("/api-keys/", &["/key"])]
+#[case("/ssh-keys/", &[])]
+#[case("/settings/", &[])]
+fn the_key_of_a_token_is_a_secret(#[case] path: &str, #[case] secrets: &[&str]) {
+    let schema = "{content: {application/json: {schema: {properties: {id: {}, key: {}, note: {}}}}}}";
+    let list = path.trim_end_matches('/');
+    let document = format!(
+        "paths: {{{list}: {{post: {{requestBody: {schema}}}}}, '{list}/{{id}}': {{get: {{responses: {{'200': {schema}}}}}}}}}"
+    );
+    let document = OpenApi::parse(document.as_bytes()).unwrap();
+    let resource = infer(path, Some(&document)).unwrap().resource.unwrap();
+    let found: Vec<_> =
+        resource.secret_attributes.unwrap_or_default().iter().map(ToString::to_string).collect();
+    assert_eq!(found, secrets);
+}
+
 /// Many documents do not name all attributes of a request.
 #[rstest]
 #[case::neither("{properties: {name: {}}}", "{properties: {size: {}}}", "[/used]")]

@@ -49,6 +49,11 @@ impl OpenApi {
         self.properties_with(schema, "format", &Value::from("date-time"))
     }
 
+    /// Returns the same properties as [`Self::properties`], but only UUIDs.
+    pub fn uuids(&self, schema: &Pointer) -> BTreeSet<String> {
+        self.properties_with(schema, "format", &Value::from("uuid"))
+    }
+
     fn properties_with(&self, schema: &Pointer, keyword: &str, value: &Value) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.walk(schema, &["allOf", "anyOf", "oneOf", "items"], &mut |schema| {
