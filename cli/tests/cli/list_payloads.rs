@@ -50,6 +50,10 @@ fn forbidden(_: &Value) -> Answer {
     Answer::empty(403)
 }
 
+fn missing(_: &Value) -> Answer {
+    Answer::missing()
+}
+
 fn not_allowed(_: &Value) -> Answer {
     Answer::empty(405)
 }
@@ -101,4 +105,22 @@ fn an_envelope_is_not_saved() {
     assert_eq!(run.code, 0, "{run}");
     let run = place.run(&["plan", "/", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
+}
+
+/// Attributes that `get` removes are neither saved nor compared, also if members have no address.
+#[rstest]
+#[case::missing(missing)]
+#[case::not_allowed(not_allowed)]
+fn entries_of_lists_are_compared_as_reads_would_show_them(#[case] read: fn(&Value) -> Answer) {
+    let get = "operations: {get: {transforms: [{excludeAttributes: [/tier]}]}}\n";
+    let place = Place::with_openapi(shops(read), OPENAPI, &[("shops/_/metadata.yaml", get)]);
+    let run = place.run(&["import"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.home.read("repo/shops/rio/resource.json"), "{\n  \"id\": \"rio\"\n}");
+    for command in [&["plan", "/"][..], &["resource", "diff", "/shops/rio"]] {
+        let run = place.run(&[command, &["--exit-code"]].concat());
+        assert_eq!(run.code, 0, "{run}");
+    }
+    let run = place.run(&["resource", "get", "/shops/rio"]);
+    assert!(!run.stdout.contains("tier"), "{run}");
 }

@@ -3,6 +3,7 @@
 //! APIs differ: some assign ids, have aliases in the paths of parents, or can only list a collection. [`judge`] decides
 //! what the answers mean.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -453,7 +454,8 @@ impl Remote {
                 if !wanted.rules.lists_names()
                     && (error.category() == Category::NotFound || error.is_unreadable()) =>
             {
-                Ok(Observed::new(at, Some(entry.payload.clone())))
+                let shown = wanted.rules.as_read(Cow::Borrowed(&entry.payload)).into_owned();
+                Ok(Observed::new(at, Some(shown)))
             }
             Err(error) => Err(error),
         }
