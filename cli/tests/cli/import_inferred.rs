@@ -187,3 +187,15 @@ fn files_have_the_names_of_ids_if_other_names_are_not_usable(#[case] titles: &[&
     let run = place.run(&["plan", "/", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
 }
+
+/// The paths of the document begin with the path of the base URL.
+#[test]
+fn paths_that_repeat_the_base_url_are_relative_to_it() {
+    let place = place();
+    let url = format!("managedServer.http.url={}/api", place.server.url());
+    let run = place.run(&["import", "--infer-metadata", "--set", &url]);
+    assert!(run.stdout.contains("/boards          1 saved\n/boards/_/cards  1 saved"), "{run}");
+    place.home.write("repo/boards/Rio/resource.json", r#"{"id": "n1", "title": "Rio", "size": 5}"#);
+    let run = place.run(&["resource", "apply", "/", "-r", "--set", &url]);
+    assert_eq!(place.server.get("/api/boards/n1").unwrap()["size"], 5, "{run}");
+}

@@ -12,9 +12,10 @@ pub struct Api {
 }
 
 impl Api {
-    /// Returns the document of the server whose base URL has the path `base`.
+    /// Returns the document of the server whose base URL has the path `base`. Its paths become relative to this URL.
     pub fn new(document: Arc<OpenApi>, base: impl Into<String>) -> Self {
-        Self { document, base: base.into() }
+        let base = base.into();
+        Self { document: document.below(&base), base }
     }
 
     /// The document.

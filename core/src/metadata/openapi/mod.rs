@@ -30,6 +30,8 @@ pub mod schema;
 mod segment;
 mod servers;
 
+use std::sync::Arc;
+
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::sha256;
@@ -48,7 +50,7 @@ use paths::Paths;
 /// An indexed document.
 #[derive(Clone, Debug)]
 pub struct OpenApi {
-    root: Value,
+    root: Arc<Value>,
     paths: Paths,
     prefixes: Vec<String>,
     /// Whether keywords next to a `$ref` apply. They do since 3.1, which uses JSON Schema 2020-12.
@@ -74,7 +76,7 @@ impl OpenApi {
             root = convert::upgrade(root);
         }
         let siblings_count = !version_2 && !is_version_3_0(&root);
-        let root = Value::Object(root);
+        let root = Arc::new(Value::Object(root));
         let digest = sha256(Sha256::new_with_prefix(bytes));
         let (paths, prefixes) = (Paths::read(&root), servers::prefixes(&root));
         Ok(Self { root, paths, prefixes, siblings_count, digest, held: Share::default() })
@@ -88,6 +90,19 @@ impl OpenApi {
     /// Returns the document, which holds a share of memory.
     pub(crate) fn holding(self, held: Share) -> Self {
         Self { held, ..self }
+    }
+
+    /// Returns the document with paths relative to `base`, the path of the server's base URL. They are already if `servers`
+    /// or `basePath` states this path, or if a path does not begin with it.
+    pub fn below(self: Arc<Self>, base: &str) -> Arc<Self> {
+        let base = base.trim_end_matches('/');
+        if self.prefixes.iter().any(|prefix| prefix == base) {
+            return self;
+        }
+        let stated = self.prefixes.iter().map(String::as_str).chain([""]);
+        let mut repeated = stated.filter_map(|prefix| base.strip_prefix(prefix));
+        let relative = repeated.find_map(|repeated| self.paths.without(repeated));
+        relative.map_or_else(|| Arc::clone(&self), |paths| Arc::new(Self { paths, ..Self::clone(&self) }))
     }
 
     /// `sha256:` and the digest of the bytes of the document.

@@ -7,6 +7,7 @@ use http::Method;
 
 use super::operation::{ApiOperation, Bodies, METHODS, default_method, unknown_method};
 use super::reference::follow;
+use super::servers::strip;
 use super::{OpenApiError, Segment};
 use crate::metadata::document::OperationName;
 use crate::payload::Value;
@@ -108,6 +109,20 @@ impl Paths {
                 operations: Arc::clone(operations),
             });
         }
+        Self::index(items)
+    }
+
+    /// Returns the paths without a prefix; `None` if it is empty, or if one of them does not have it.
+    pub fn without(&self, prefix: &str) -> Option<Self> {
+        let shorter = |item: &PathItem| {
+            let template = strip(&item.template, prefix)?.to_owned();
+            Some(PathItem { segments: Segment::all_of(&template), template, ..item.clone() })
+        };
+        let items: Vec<_> = self.items.iter().map(shorter).collect::<Option<_>>()?;
+        (!prefix.is_empty()).then(|| Self::index(items))
+    }
+
+    fn index(mut items: Vec<PathItem>) -> Self {
         join_alike(&mut items);
         items.sort_by(|a, b| (a.variables(), &a.template).cmp(&(b.variables(), &b.template)));
         let (mut exact, mut by_length) = (HashMap::new(), HashMap::<usize, Vec<usize>>::new());

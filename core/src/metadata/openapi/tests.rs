@@ -1,5 +1,7 @@
 //! Tests of reading and looking up `OpenAPI` documents.
 
+use std::sync::Arc;
+
 use http::Method;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -94,6 +96,31 @@ fn strips_bases(
 ) {
     let document = with_paths(paths, more);
     assert_eq!(document.path(request, base).map_or("", PathItem::template), expected);
+}
+
+#[rstest]
+#[case::all(&["/v1/a", "/v1/{b}", "/v1"], "", "/v1", &["/", "/a", "/{b}"])]
+#[case::with_a_slash(&["/v1/a"], "", "/v1/", &["/a"])]
+#[case::not_all(&["/v1/a", "/b"], "", "/v1", &["/b", "/v1/a"])]
+#[case::only_the_start_of_a_name(&["/v10/a"], "", "/v1", &["/v10/a"])]
+#[case::root(&["/a"], "", "/", &["/a"])]
+#[case::relative_to_the_same_server(&["/v1/a"], "\"servers\": [{\"url\": \"/v1\"}],", "/v1", &["/v1/a"])]
+#[case::part_of_the_server(&["/v1/a"], "\"servers\": [{\"url\": \"/api\"}],", "/api/v1", &["/a"])]
+#[case::other_server(&["/v1/a"], "\"servers\": [{\"url\": \"/gw\"}],", "/v1", &["/a"])]
+#[case::nothing(&[], "", "/v1", &[])]
+fn paths_below_a_base_url(
+    #[case] paths: &[&str],
+    #[case] other: &str,
+    #[case] base: &str,
+    #[case] expected: &[&str],
+) {
+    let paths: Vec<String> = paths.iter().map(|path| format!("\"{path}\": {{\"get\": {{}}}}")).collect();
+    let document = parse(format!("{{{other} \"paths\": {{{}}}}}", paths.join(",")));
+    let below = Arc::new(document).below(base);
+    let mut found: Vec<&str> = below.paths().map(PathItem::template).collect();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    assert!(below.paths().all(|path| path.operation(&Method::GET).is_some()));
 }
 
 #[rstest]
