@@ -199,3 +199,67 @@ fn paths_that_repeat_the_base_url_are_relative_to_it() {
     let run = place.run(&["resource", "apply", "/", "-r", "--set", &url]);
     assert_eq!(place.server.get("/api/boards/n1").unwrap()["size"], 5, "{run}");
 }
+
+/// The list is in `_embedded`, and the id is only in a link (HAL), as in services with Spring Data REST.
+fn hal(request: &Request, store: &mut Store) -> Answer {
+    fn linked(mut team: Value) -> Value {
+        let id = team["id"].as_str().unwrap().to_owned();
+        team.as_object_mut().unwrap().remove("id");
+        team["_links"] = json!({"self": {"href": format!("http://teams.example/api/teams/{id}{{?view}}")}});
+        team
+    }
+    let is_id = |id: &&str| id.starts_with('n');
+    if !request.segments().get(1).is_none_or(is_id) || request.body.get("id").is_some() {
+        return Answer::json(500, &json!({"message": "failed to convert"}));
+    }
+    if request.method != "GET" {
+        let answer = request.rest(store, Ids::Given);
+        return if request.method == "POST" { Answer::empty(201) } else { answer };
+    }
+    match store.get(&request.path).cloned() {
+        Some(team) => Answer::json(200, &linked(team)),
+        None if request.path == "/teams" => {
+            let teams: Vec<Value> = store.members("/teams").into_iter().map(linked).collect();
+            let embedded = if teams.is_empty() { json!({}) } else { json!({"_embedded": {"teams": teams}}) };
+            Answer::json(200, &embedded)
+        }
+        None => Answer::missing(),
+    }
+}
+
+const HAL: &str = "openapi: 3.1.0
+paths:
+  /teams:
+    get: {responses: {'200': {content: {application/hal+json: {schema: {$ref: '#/components/schemas/Teams'}}}}}}
+    post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewTeam'}}}}}
+  /teams/{id}:
+    get: {responses: {'200': {content: {application/hal+json: {schema: {$ref: '#/components/schemas/Team'}}}}}}
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewTeam'}}}}}
+    delete: {}
+components:
+  schemas:
+    Teams: {properties: {_embedded: {properties: {teams: {type: array, items: {$ref: '#/components/schemas/Team'}}}}, _links: {}}}
+    Team: {properties: {name: {}, size: {}, _links: {}}}
+    NewTeam: {properties: {id: {}, name: {}, size: {}}}
+";
+
+#[test]
+fn a_server_with_hal_is_imported_without_work() {
+    let server = ApiServer::start(&["/teams"], hal);
+    let place = Place::with_openapi(server, HAL, &[("README.md", "teams")]);
+    let run = place.run(&["import", "--infer-metadata"]);
+    assert!(run.code == 0 && run.stdout.contains("/teams  0 saved"), "{run}");
+    place.server.put("/teams/n1", json!({"id": "n1", "name": "red", "size": 3}));
+    let run = place.run(&["import"]);
+    assert!(run.code == 0 && run.stdout.contains("/teams  1 saved"), "{run}");
+    place.home.write("repo/teams/red/resource.json", r#"{"id": "n1", "name": "red", "size": 4}"#);
+    place.home.write("repo/teams/blue/resource.json", r#"{"name": "blue", "size": 1}"#);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/teams/n1").unwrap()["size"], 4);
+    assert_eq!(place.server.get("/teams/n7").unwrap()["name"], "blue");
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = place.run(&["resource", "delete", "/teams/blue", "--yes"]);
+    assert_eq!((run.code, place.server.paths()), (0, vec!["/teams/n1".to_owned()]), "{run}");
+}

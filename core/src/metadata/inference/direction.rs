@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use http::Method;
 
+use super::hal;
 use super::identity::IdentityFields;
-use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem};
+use super::shape::{Shape, update};
+use crate::metadata::openapi::{OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
-
-/// The methods of updates, in order.
-pub const UPDATES: [Method; 3] = [Method::PUT, Method::PATCH, Method::POST];
 
 /// The attributes that do not travel in both directions, without those of the identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,20 +23,16 @@ pub struct OneWay {
     pub not_updated: BTreeSet<String>,
 }
 
-/// Returns the update that the document describes.
-pub fn update(item: Option<&PathItem>) -> Option<&ApiOperation> {
-    item.and_then(|path| UPDATES.iter().find_map(|method| path.operation(method)))
-}
-
 /// Infers the attributes from the flags of properties, and from the requests whose schemas forbid other properties.
-/// `answer` is the schema of a resource in answers.
+/// `shape` states the schema of a resource in answers.
 pub fn one_way(
     document: &OpenApi,
     collection: Option<&PathItem>,
     item: Option<&PathItem>,
-    answer: Option<&Pointer>,
+    shape: &Shape,
     identity: &IdentityFields,
 ) -> OneWay {
+    let answer = shape.resource.as_ref();
     let create = collection.and_then(|path| path.operation(&Method::POST)?.structured_request_schema());
     let update = update(item).and_then(|operation| operation.structured_request_schema());
     let names = |schema: Option<&Pointer>| {
@@ -53,6 +48,7 @@ pub fn one_way(
         // Many documents do not name all attributes of a request, but a time that none names is the server's.
         fixed.extend(if forbids(create) { shown.clone() } else { document.times(answer) });
     }
+    fixed.extend(hal::RESERVED.iter().filter(|name| shown.contains(**name)).map(|name| (*name).to_owned()));
     fixed.retain(|name| !created.contains(name) && !updated.contains(name));
     fixed.retain(|name| *name != identity.id && *name != identity.alias);
 
@@ -64,6 +60,10 @@ pub fn one_way(
         stated.extend(shown.difference(&fixed).cloned());
     }
     let forbidden = |schema, names| if forbids(schema) { &stated - names } else { BTreeSet::new() };
-    let (not_created, not_updated) = (forbidden(create, &created), forbidden(update, &updated));
+    let (mut not_created, mut not_updated) = (forbidden(create, &created), forbidden(update, &updated));
+    if shape.is_linked {
+        not_created.insert(identity.id.clone());
+        not_updated.insert(identity.id.clone());
+    }
     OneWay { fixed, hidden, not_created, not_updated }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 
 use super::Example;
+use super::shape::Shape;
 use super::target::{Target, field_name};
 use crate::language::template::IdentityTemplate;
 use crate::metadata::openapi::{OpenApi, PathItem};
@@ -64,13 +65,18 @@ pub fn fields(
     document: Option<&OpenApi>,
     collection: Option<&PathItem>,
     item: Option<&PathItem>,
-    answer: Option<&Pointer>,
+    shape: &Shape,
 ) -> IdentityFields {
-    let attributes = document.and_then(|document| Some(document.properties(answer?))).unwrap_or_default();
+    let answer = shape.resource.as_ref();
+    let mut attributes = document.and_then(|document| Some(document.properties(answer?))).unwrap_or_default();
+    if shape.is_linked {
+        attributes.insert("id".to_owned());
+    }
     let variable = item.and_then(PathItem::last_variable).filter(|name| is_attribute(name));
     let mut chosen = choose(variable, &attributes, target.last_literal());
+    let assigns = shape.is_linked && chosen.alias == "id";
     if let Some(alias) =
-        document.and_then(|document| stated_alias(document, collection?, &attributes, &chosen.alias))
+        document.and_then(|document| stated_alias(document, collection?, &attributes, &chosen.alias, assigns))
     {
         let id = if attributes.contains("id") { "id".to_owned() } else { chosen.alias };
         chosen = IdentityFields { id, alias, basis: Basis::Schema, ..chosen };
@@ -79,12 +85,13 @@ pub fn fields(
 }
 
 /// Returns the attribute that names a resource if a create cannot state `alias`, because the server assigns it, or if it
-/// may state `alias` as a UUID and must state a name.
+/// may state `alias` as a UUID and must state a name. The server `assigns` the alias if it is only in a link.
 fn stated_alias(
     document: &OpenApi,
     collection: &PathItem,
     attributes: &BTreeSet<String>,
     alias: &str,
+    assigns: bool,
 ) -> Option<String> {
     let schema = collection.operation(&Method::POST)?.structured_request_schema()?;
     let (writable, required) = (document.writable_properties(schema), document.required_properties(schema));
@@ -93,7 +100,7 @@ fn stated_alias(
     }
     let known = || STATED.into_iter().filter(|name| writable.contains(*name) && attributes.contains(*name));
     let required_name = known().find(|name| required.contains(*name));
-    if writable.contains(alias) {
+    if writable.contains(alias) && !assigns {
         let is_optional_uuid = !required.contains(alias) && document.uuids(schema).contains(alias);
         return required_name.filter(|_| is_optional_uuid).map(str::to_owned);
     }

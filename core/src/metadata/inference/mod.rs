@@ -20,6 +20,7 @@
 
 mod direction;
 mod format;
+mod hal;
 mod hint;
 mod identity;
 mod pages;
@@ -37,7 +38,6 @@ use super::document::{
 use super::evaluation::default_method;
 use super::openapi::{ApiOperation, OpenApi, PathItem};
 use super::rules::default_path;
-use super::transform::member_expression;
 use crate::error::{Categorized, Category};
 use crate::path::PathError;
 use crate::payload::pointer::Pointer;
@@ -46,9 +46,9 @@ use crate::secret::is_secret_name;
 
 pub use hint::{children, collections, is_collection, is_read_only};
 
-use direction::{OneWay, UPDATES};
+use direction::OneWay;
 use identity::{Basis, IdentityFields};
-use shape::Shape;
+use shape::{Shape, UPDATES};
 use target::{Target, placeholder};
 
 /// Metadata cannot be inferred.
@@ -162,15 +162,14 @@ impl<'a> Inference<'a> {
         let item = document.and_then(|document| target.best_item(document));
         let shape =
             document.map(|document| Shape::of(document, target, collection, item)).unwrap_or_default();
-        let answer = shape.resource.as_ref();
-        let identity = identity::fields(target, document, collection, item, answer);
+        let identity = identity::fields(target, document, collection, item, &shape);
         let paths = || collection.into_iter().chain(item);
         let format = document.and_then(|document| format::of_paths(document, paths()));
         // Payloads without attributes have neither identity attributes nor others.
         let has_attributes = target.is_collection && !format.is_some_and(Format::is_unstructured);
         let one_way = document
             .filter(|_| has_attributes)
-            .map(|document| direction::one_way(document, collection, item, answer, &identity))
+            .map(|document| direction::one_way(document, collection, item, &shape, &identity))
             .unwrap_or_default();
         Self { target, document, collection, item, shape, identity, format, one_way }
     }
@@ -230,13 +229,13 @@ impl<'a> Inference<'a> {
         let writes = matches!(name, OperationName::Create | OperationName::Update);
         let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
         let (taken, removed) = match name {
-            OperationName::List => (self.shape.entries.as_ref(), None),
-            OperationName::Get => (self.shape.envelope.as_ref(), excluding(&self.one_way.fixed)),
+            OperationName::List => (self.shape.list_expression(), None),
+            OperationName::Get => (self.shape.read_expression(), excluding(&self.one_way.fixed)),
             OperationName::Create => (None, excluding(&self.one_way.not_created)),
             OperationName::Update => (None, excluding(&self.one_way.not_updated)),
             _ => (None, None),
         };
-        let taken = taken.filter(|_| self.target.is_collection).map(|name| Step::Jq(member_expression(name)));
+        let taken = taken.filter(|_| self.target.is_collection).map(Step::Jq);
         let transforms: Vec<Step> = taken.into_iter().chain(removed).collect();
         let transforms = (!transforms.is_empty()).then_some(transforms);
         let pagination = self.pagination().filter(|_| name == OperationName::List);

@@ -288,3 +288,72 @@ fn pages_of_lists(#[case] parameters: &str, #[case] answer: &str, #[case] expect
     });
     assert_eq!(text.as_deref(), expected);
 }
+
+/// The document of a server with HAL. `list` and `entry` are the schemas of the list and of a resource in answers.
+fn hal(list: &str, entry: &str) -> OpenApi {
+    let document = format!(
+        "paths:
+  /teams:
+    get: {{responses: {{'200': {{content: {{application/hal+json: {{schema: {list}}}}}}}}}}}
+    post: {{requestBody: {{content: {{application/json: {{schema: {{properties: {{id: {{}}, name: {{}}}}}}}}}}}}}}
+  /teams/{{id}}:
+    get: {{responses: {{'200': {{content: {{application/hal+json: {{schema: {entry}}}}}}}}}}}
+    put: {{requestBody: {{content: {{application/json: {{schema: {{properties: {{id: {{}}, name: {{}}}}}}}}}}}}}}"
+    );
+    OpenApi::parse(document.as_bytes()).unwrap()
+}
+
+const EMBEDDED: &str =
+    "{properties: {_embedded: {properties: {teams: {type: array, items: {}}}}, _links: {}, page: {}}}";
+
+#[test]
+fn the_id_of_hal_is_the_end_of_a_link() {
+    let document = hal(EMBEDDED, "{properties: {name: {}, _links: {}}}");
+    assert_snapshot!(yaml(&infer("/teams/", Some(&document)).unwrap()), @r#"
+    operations:
+        create:
+            transforms:
+                - excludeAttributes:
+                    - /id
+            validate:
+                schemaRef: openapi:request-body
+        get:
+            transforms:
+                - jqExpression: '. + {id: (._links.self.href | split("{")[0] | split("/")[-1])}'
+                - excludeAttributes:
+                    - /_links
+        list:
+            transforms:
+                - jqExpression: '[._embedded.teams[]? | . + {id: (._links.self.href | split("{")[0] | split("/")[-1])} | del(._links, ._embedded)]'
+        update:
+            transforms:
+                - excludeAttributes:
+                    - /id
+            validate:
+                schemaRef: openapi:request-body
+    resource:
+        alias: '{{/name}}'
+        id: '{{/id}}'
+    "#);
+}
+
+#[rstest]
+#[case::embedded(EMBEDDED, "{properties: {id: {}, name: {}, _links: {}}}", "[._embedded.teams[]?]")]
+#[case::array(
+    "{type: array, items: {}}",
+    "{properties: {name: {}, _links: {}}}",
+    r#"[.[] | . + {id: (._links.self.href | split("{")[0] | split("/")[-1])} | del(._links, ._embedded)]"#
+)]
+#[case::no_list("{properties: {first: {}}}", "{properties: {name: {}, _links: {}}}", "")]
+#[case::several(
+    "{properties: {_embedded: {properties: {a: {type: array, items: {}}, b: {type: array, items: {}}}}}}",
+    "{properties: {name: {}, _links: {}}}",
+    ""
+)]
+fn lists_of_hal(#[case] list: &str, #[case] entry: &str, #[case] expected: &str) {
+    let inferred = infer("/teams/", Some(&hal(list, entry))).unwrap();
+    let resource = inferred.resource.clone().unwrap();
+    assert_eq!(steps(inferred.clone(), OperationName::List), expected);
+    assert!(steps(inferred, OperationName::Get).contains("_links"), "links are not compared");
+    assert_eq!(resource.id.as_deref(), Some(if expected.is_empty() { "{{/name}}" } else { "{{/id}}" }));
+}

@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use http::Method;
 
-use super::direction::update;
+use super::hal;
 use super::target::Target;
-use crate::metadata::openapi::{OpenApi, PathItem};
+use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem};
+use crate::metadata::transform::member_expression;
 use crate::payload::pointer::Pointer;
 
 /// The methods whose response describes a resource, in order.
 const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
+
+/// The methods of updates, in order.
+pub const UPDATES: [Method; 3] = [Method::PUT, Method::PATCH, Method::POST];
 
 /// The places of a resource in the answers that a document describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +25,10 @@ pub struct Shape {
     pub envelope: Option<String>,
     /// The member of a list that holds its entries, if several members are arrays.
     pub entries: Option<String>,
+    /// The array in `_embedded` that holds the entries of a list.
+    pub embedded: Option<String>,
+    /// Whether the id of a resource is only in its link.
+    pub is_linked: bool,
 }
 
 impl Shape {
@@ -38,11 +46,36 @@ impl Shape {
         let read = || DESCRIBING.iter().filter_map(|method| answer(item, method)).find(describes);
         let read = inner.or_else(read);
         let list = answer(collection, &Method::GET);
+        let (embedded, embedded_entry) = list.as_ref().and_then(|list| hal::embedded(document, list)).unzip();
         let (entries, entry) =
-            list.map(|list| entries(document, target, &list, read.as_ref())).unwrap_or_default();
+            list.as_ref().map(|list| entries(document, target, list, read.as_ref())).unwrap_or_default();
         let other = || DESCRIBING.iter().filter_map(|method| answer(collection, method)).find(describes);
-        Self { resource: read.or(entry.filter(describes)).or_else(other), envelope, entries }
+        let resource = read.or(embedded_entry.or(entry).filter(describes)).or_else(other);
+        let lists_directly = embedded.is_some() || list.is_some_and(|list| document.items(&list).is_some());
+        let is_linked =
+            lists_directly && resource.as_ref().is_some_and(|resource| hal::is_linked(document, resource));
+        Self { resource, envelope, entries, embedded, is_linked }
     }
+
+    /// Returns the jq expression that selects the entries of a list.
+    pub fn list_expression(&self) -> Option<String> {
+        if self.embedded.is_some() || self.is_linked {
+            return Some(hal::entries(self.embedded.as_deref(), self.is_linked));
+        }
+        self.entries.as_deref().map(member_expression)
+    }
+
+    /// Returns the jq expression that selects the resource of a read.
+    pub fn read_expression(&self) -> Option<String> {
+        let held = self.envelope.as_deref().map(member_expression);
+        let id = self.is_linked.then(|| hal::ID.to_owned());
+        held.into_iter().chain(id).reduce(|held, id| format!("{held} | {id}"))
+    }
+}
+
+/// Returns the update that the document describes.
+pub fn update(item: Option<&PathItem>) -> Option<&ApiOperation> {
+    item.and_then(|path| UPDATES.iter().find_map(|method| path.operation(method)))
 }
 
 /// Returns the member of a read that holds the resource, and its schema: the read has no attribute of a request, and one
