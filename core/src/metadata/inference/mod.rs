@@ -160,9 +160,11 @@ impl<'a> Inference<'a> {
     fn new(target: &'a Target, document: Option<&'a OpenApi>) -> Self {
         let collection = document.and_then(|document| target.best_collection(document));
         let item = document.and_then(|document| target.best_item(document));
-        let shape =
+        let mut shape =
             document.map(|document| Shape::of(document, target, collection, item)).unwrap_or_default();
         let identity = identity::fields(target, document, collection, item, &shape);
+        // An attribute that identifies a resource makes the id in its link unnecessary.
+        shape.is_linked &= identity.id == "id";
         let paths = || collection.into_iter().chain(item);
         let format = document.and_then(|document| format::of_paths(document, paths()));
         // Payloads without attributes have neither identity attributes nor others.

@@ -337,6 +337,36 @@ fn the_id_of_hal_is_the_end_of_a_link() {
     "#);
 }
 
+#[test]
+fn a_link_to_a_resource_with_a_named_path_is_not_an_id() {
+    let document = "paths:
+  /teams:
+    get: {responses: {'200': {content: {application/json: {schema: {type: array, items: {$ref: '#/team'}}}}}}}
+    post: {requestBody: {content: {application/json: {schema: {properties: {name: {}}}}}}}
+  /teams/{name}:
+    get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/team'}}}}}}
+    put: {requestBody: {content: {application/json: {schema: {properties: {name: {}}}}}}}
+team: {properties: {name: {}, _links: {}}}
+";
+    let document = OpenApi::parse(document.as_bytes()).unwrap();
+    assert_snapshot!(yaml(&infer("/teams/", Some(&document)).unwrap()), @"
+    operations:
+        create:
+            validate:
+                schemaRef: openapi:request-body
+        get:
+            transforms:
+                - excludeAttributes:
+                    - /_links
+        update:
+            validate:
+                schemaRef: openapi:request-body
+    resource:
+        alias: '{{/name}}'
+        id: '{{/name}}'
+    ");
+}
+
 #[rstest]
 #[case::embedded(EMBEDDED, "{properties: {id: {}, name: {}, _links: {}}}", "[._embedded.teams[]?]")]
 #[case::array(
