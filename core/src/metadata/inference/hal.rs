@@ -5,8 +5,11 @@ use crate::metadata::openapi::OpenApi;
 use crate::metadata::transform::member_expression;
 use crate::payload::pointer::Pointer;
 
+/// The member that holds links, such as those to other pages.
+pub const LINKS: &str = "_links";
+
 /// The members that HAL reserves.
-pub const RESERVED: [&str; 2] = ["_embedded", "_links"];
+pub const RESERVED: [&str; 2] = ["_embedded", LINKS];
 
 /// The jq expression that takes the id from the link, which may be a URI template (RFC 6570).
 pub const ID: &str = r#". + {id: (._links.self.href | split("{")[0] | split("/")[-1])}"#;
@@ -14,15 +17,14 @@ pub const ID: &str = r#". + {id: (._links.self.href | split("{")[0] | split("/")
 /// Returns the array in `_embedded` of a list, and the schema of its entries.
 pub fn embedded(document: &OpenApi, list: &Pointer) -> Option<(String, Pointer)> {
     let embedded = document.members(list).remove("_embedded")?;
-    let members = document.members(&embedded).into_iter();
-    let mut arrays = members.filter_map(|(name, schema)| Some((name, document.items(&schema)?)));
-    arrays.next().filter(|_| arrays.next().is_none())
+    let mut arrays = document.arrays(&embedded);
+    arrays.pop().filter(|_| arrays.is_empty())
 }
 
 /// Returns whether the id of a resource is only in its link.
 pub fn is_linked(document: &OpenApi, resource: &Pointer) -> bool {
     let attributes = document.properties(resource);
-    attributes.contains("_links") && !attributes.contains("id")
+    attributes.contains(LINKS) && !attributes.contains("id")
 }
 
 /// Returns the jq expression that selects the entries of a list: those of an array in `_embedded`, which empty lists may

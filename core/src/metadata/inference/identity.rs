@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 
 use super::Example;
-use super::shape::Shape;
+use super::shape::{Shape, only};
 use super::target::{Target, field_name};
 use crate::language::template::IdentityTemplate;
 use crate::metadata::openapi::{OpenApi, PathItem};
@@ -74,9 +74,8 @@ pub fn fields(
     }
     let variable = item.and_then(PathItem::last_variable).filter(|name| is_attribute(name));
     let mut chosen = choose(variable, &attributes, target.last_literal());
-    let assigns = shape.is_linked && chosen.alias == "id";
     if let Some(alias) =
-        document.and_then(|document| stated_alias(document, collection?, &attributes, &chosen.alias, assigns))
+        document.and_then(|document| stated_alias(document, collection?, shape, &attributes, &chosen.alias))
     {
         let id = if attributes.contains("id") { "id".to_owned() } else { chosen.alias };
         chosen = IdentityFields { id, alias, basis: Basis::Schema, ..chosen };
@@ -85,31 +84,35 @@ pub fn fields(
 }
 
 /// Returns the attribute that names a resource if a create cannot state `alias`, because the server assigns it, or if it
-/// may state `alias` as a UUID and must state a name. The server `assigns` the alias if it is only in a link.
+/// may state `alias` as a UUID and must state a name.
 fn stated_alias(
     document: &OpenApi,
     collection: &PathItem,
+    shape: &Shape,
     attributes: &BTreeSet<String>,
     alias: &str,
-    assigns: bool,
 ) -> Option<String> {
     let schema = collection.operation(&Method::POST)?.structured_request_schema()?;
-    let (writable, required) = (document.writable_properties(schema), document.required_properties(schema));
+    let required = document.required_properties(schema);
+    let mut writable = document.writable_properties(schema);
+    if shape.is_linked {
+        // The server assigns the id that it only shows in a link.
+        writable.remove("id");
+    }
     if writable.is_empty() {
         return None;
     }
     let known = || STATED.into_iter().filter(|name| writable.contains(*name) && attributes.contains(*name));
     let required_name = known().find(|name| required.contains(*name));
-    if writable.contains(alias) && !assigns {
+    if writable.contains(alias) {
         let is_optional_uuid = !required.contains(alias) && document.uuids(schema).contains(alias);
         return required_name.filter(|_| is_optional_uuid).map(str::to_owned);
     }
     let usual = required_name.or_else(|| known().next());
     // Such as `template_name` of a template, if no other attribute is a name.
     let only_name = || {
-        let mut names =
-            writable.intersection(attributes).filter(|name| name.to_ascii_lowercase().ends_with("name"));
-        names.next().filter(|_| names.next().is_none()).map(String::as_str)
+        let is_name = |name: &&String| name.to_ascii_lowercase().ends_with("name");
+        only(writable.intersection(attributes).filter(is_name)).map(String::as_str)
     };
     usual.or_else(only_name).map(str::to_owned)
 }

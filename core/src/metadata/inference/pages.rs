@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::hal;
 use super::shape::Shape;
 use crate::metadata::document::{Numbered, Pagination};
 use crate::metadata::openapi::{OpenApi, PathItem};
@@ -24,7 +25,7 @@ const LARGEST_SIZE: u32 = 1000;
 pub fn pagination(document: &OpenApi, list: &PathItem, shape: &Shape) -> Option<Pagination> {
     let answer = list.operation(&Method::GET)?.response_schema();
     let members = answer.map(|answer| document.members(answer)).unwrap_or_default();
-    if URLS.iter().chain(&["_links"]).any(|name| members.contains_key(*name)) {
+    if URLS.iter().chain(&[hal::LINKS]).any(|name| members.contains_key(*name)) {
         return None;
     }
     let parameters = document.query_parameters(list, &Method::GET);

@@ -78,6 +78,11 @@ pub fn update(item: Option<&PathItem>) -> Option<&ApiOperation> {
     item.and_then(|path| UPDATES.iter().find_map(|method| path.operation(method)))
 }
 
+/// Returns the item if it is the only one.
+pub fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    items.next().filter(|_| items.next().is_none())
+}
+
 /// Returns the member of a read that holds the resource, and its schema: the read has no attribute of a request, and one
 /// of its members has some.
 fn envelope(
@@ -97,8 +102,7 @@ fn envelope(
         return None;
     }
     let holds = |schema: &Pointer| document.members(schema).keys().any(|name| written.contains(name));
-    let mut holders = members.into_iter().filter(|(_, schema)| holds(schema));
-    holders.next().filter(|_| holders.next().is_none())
+    only(members.into_iter().filter(|(_, schema)| holds(schema)))
 }
 
 /// Returns the member of a list that holds its entries, if it is one of several arrays, and the schema of an entry: that
@@ -112,19 +116,14 @@ fn entries(
     if let Some(entry) = document.items(list) {
         return (None, Some(entry));
     }
-    let arrays = document.members(list).into_iter();
-    let arrays: Vec<(String, Pointer)> =
-        arrays.filter_map(|(name, schema)| Some((name, document.items(&schema)?))).collect();
+    let arrays = document.arrays(list);
     if let [(_, entry)] = &arrays[..] {
         return (None, Some(entry.clone()));
     }
     let read = read.and_then(|read| document.resolved(read));
     let is_read = |(_, entry): &&(String, Pointer)| read.as_ref() == Some(entry);
     let is_named = |(name, _): &&(String, Pointer)| Some(name.as_str()) == target.last_literal();
-    let only_objects = || {
-        let mut objects = arrays.iter().filter(|(_, entry)| document.is_object(entry));
-        objects.next().filter(|_| objects.next().is_none())
-    };
+    let only_objects = || only(arrays.iter().filter(|(_, entry)| document.is_object(entry)));
     let found = arrays.iter().find(is_read).or_else(|| arrays.iter().find(is_named)).or_else(only_objects);
     found.map(|(name, entry)| (Some(name.clone()), Some(entry.clone()))).unwrap_or_default()
 }

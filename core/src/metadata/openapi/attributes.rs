@@ -94,6 +94,12 @@ impl OpenApi {
         self.resolved(&array.member("items")?)
     }
 
+    /// Returns the properties of a schema that are arrays, and the schemas of their entries.
+    pub fn arrays(&self, schema: &Pointer) -> Vec<(String, Pointer)> {
+        let members = self.members(schema).into_iter();
+        members.filter_map(|(name, member)| Some((name, self.items(&member)?))).collect()
+    }
+
     /// Whether the schema at a pointer is that of an object.
     pub fn is_object(&self, schema: &Pointer) -> bool {
         let part = follow(&self.root, schema.clone());
