@@ -427,10 +427,11 @@ fn a_proxy_that_refuses(
 #[test]
 fn a_proxy_that_is_down() {
     let way = Proxied::new();
-    let proxy = RecordingProxy::start(address(&way.server), None);
-    let settings = via(&proxy, "me:hunter4@", "");
-    let shown = format!("through the proxy http://{}: ", proxy.server.address);
-    drop(proxy);
+    // Nothing listens on this port, and no other test can get it.
+    let url = "http://me:hunter4@127.0.0.1:1";
+    let fields = ProxyFields { http: Some(url), https: Some(url), no_proxy: Some("") };
+    let settings = Proxy::parse("proxy", fields, None).unwrap();
+    let shown = "through the proxy http://127.0.0.1:1: ";
     for url in ["http://git.test/desired.git", "https://git.test/desired.git"] {
         let (category, text) = failure(way.worktree(url, settings.clone()).status(deadline()));
         assert_eq!((category, text.contains("hunter")), ("TransportError", false), "{text}");
