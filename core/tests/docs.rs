@@ -290,6 +290,7 @@ impl Reader {
             link: None,
             unreadable_links: false,
             total: None,
+            next: None,
             continues: false,
         };
         match rules.pager(path).next(page).unwrap() {

@@ -198,6 +198,15 @@ const NUMBERS: &[Route] = &[
     ],
     "1 2"
 )]
+#[case::urls_in_another_header(
+    "{}",
+    &[
+        ("GET /orders", 200, "Next-Page: SERVER/api/orders?page=2", r#"[{"id":1}]"#),
+        ("GET /orders?page=2", 200, "X-Next-Url: ?page=3", r#"[{"id":2}]"#),
+        ("GET /orders?page=3", 200, "Next-Page: ", r#"[{"id":3}]"#),
+    ],
+    "1 2 3"
+)]
 /// An entry of the first page moves to the second page between the requests.
 #[case::moved(
     "{}",
@@ -234,9 +243,9 @@ async fn all_pages_are_read(#[case] metadata: &str, #[case] routes: &'static [Ro
     &[("GET /orders", 200, "", r#"{"items":[{"id":1}],"next":"/9j/4AAQ"}"#)],
     "1 and more"
 )]
-#[case::a_url_in_another_header(
+#[case::a_token_in_another_header(
     "{}",
-    &[("GET /orders", 200, "Next-Page: SERVER/api/orders?page=2", r#"[{"id":1}]"#)],
+    &[("GET /orders", 200, "Next-Page: /9j/4AAQ", r#"[{"id":1}]"#)],
     "1 and more"
 )]
 #[case::whole_regardless_of_headers(

@@ -49,6 +49,9 @@ const DESCRIPTIVE: [&str; 15] = [
     "success",
 ];
 
+/// The remedy if the entries of a list are the names of its members.
+const OF_NAMES: &str = " but a text (for names of resources, set operations.list.mode: names)";
+
 /// One member of a collection, as returned by its list.
 #[derive(Clone, Debug, Hash)]
 pub struct Entry {
@@ -157,7 +160,8 @@ pub(super) fn entries(
             continue;
         }
         if payload.as_object().is_none() {
-            let reason = format!("entry {index} is not an object");
+            let names = if payload.as_str().is_some() { OF_NAMES } else { "" };
+            let reason = format!("entry {index} is not an object{names}");
             return Err(MetadataError::ListShape { collection: collection.clone(), reason });
         }
         let blank = has_blank_name(rules, &payload);
@@ -433,7 +437,11 @@ mod tests {
     #[case("{}", "without an array")]
     #[case(r#"{"items":{}}"#, "\"items\" is not an array")]
     #[case(r#"{"a":[],"b":[]}"#, "several arrays: a, b")]
-    #[case("[1]", "entry 0 is not an object")]
+    #[case("[1]", "entry 0 is not an object; select the entries")]
+    #[case(
+        r#"["a"]"#,
+        "entry 0 is not an object but a text (for names of resources, set operations.list.mode: names); select"
+    )]
     #[case(r#"[{"size":1},{"size":2}]"#, "entry 0 has no name")]
     fn bad_shapes(#[case] json: &str, #[case] expected: &str) {
         let error = found(json).unwrap_err().to_string();

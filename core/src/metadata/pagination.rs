@@ -18,6 +18,8 @@ pub struct PageView<'a> {
     pub unreadable_links: bool,
     /// The number of entries of the whole list, if its headers state it.
     pub total: Option<u64>,
+    /// The URL, number or token of the next page in another header, such as `Next-Page`.
+    pub next: Option<&'a str>,
     /// Whether its headers state that it is not the last page.
     pub continues: bool,
 }
@@ -219,7 +221,8 @@ impl Numbered {
 }
 
 impl Pager<'_> {
-    /// Returns the next page according to the response: a `Link`, a URL in the body, or only that there is one.
+    /// Returns the next page according to the response: a `Link`, a URL in another header or in the body, or only that
+    /// there is one.
     fn more(&mut self, page: &PageView<'_>) -> NextPage {
         let totals = page.total.into_iter().chain(numbers(page.answer, &TOTALS));
         // A total that is smaller than the number of entries counts something else.
@@ -233,7 +236,7 @@ impl Pager<'_> {
         let counts = numbers(page.answer, &COUNTS).max().unwrap_or_default();
         lacks |= self.entries.is_some_and(|entries| counts > entries);
         self.total = self.total.max(counts);
-        if let Some(link) = page.link {
+        if let Some(link) = page.link.or_else(|| page.next.and_then(as_reference)) {
             return NextPage::At(link.to_owned());
         }
         lacks |= numbers(page.answer, &PAGES).any(|pages| pages > self.pages);
@@ -257,7 +260,7 @@ fn next_in(answer: &Value) -> NextPage {
     let mut next = NextPage::End;
     for holder in holders(answer) {
         let member = |key: &&str| holder.get(key);
-        if let Some(url) = URLS.iter().filter_map(member).find_map(as_reference) {
+        if let Some(url) = URLS.iter().filter_map(member).find_map(reference_in) {
             return NextPage::At(url.to_owned());
         }
         if URLS.iter().chain(&SIGNS).filter_map(member).any(is_meaningful) {
@@ -267,9 +270,13 @@ fn next_in(answer: &Value) -> NextPage {
     next
 }
 
+fn reference_in(value: &Value) -> Option<&str> {
+    as_reference(value.get("href").unwrap_or(value).as_str()?)
+}
+
 /// Returns an absolute URL or a path with a query. Other texts are taken for cursors, which may begin with a slash.
-fn as_reference(value: &Value) -> Option<&str> {
-    let text = value.get("href").unwrap_or(value).as_str()?.trim();
+fn as_reference(text: &str) -> Option<&str> {
+    let text = text.trim();
     let starts_with =
         |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     let is_absolute = starts_with("http://") || starts_with("https://");
@@ -322,6 +329,7 @@ mod tests {
                 link,
                 unreadable_links: false,
                 total: None,
+                next: None,
                 continues: false,
             };
             next = pager.next(page).map_err(|error| error.to_string())?;

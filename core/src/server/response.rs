@@ -50,12 +50,14 @@ pub struct Detour {
 }
 
 /// Information about the pages of a list from the header fields of an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paging {
     /// The number of entries of the whole list: `X-Total-Count`, `X-Total`, or the length in `Content-Range` (RFC
     /// 9110 §14.4).
     pub total: Option<u64>,
-    /// Whether there are further pages: a field such as `Next-Page`, or a range of unknown length.
+    /// The URL, number or token of the next page, or only that there is one: the value of a field such as `Next-Page`.
+    pub next: Option<String>,
+    /// Whether there are further pages: `next` is present, or the range has an unknown length.
     pub continues: bool,
 }
 
@@ -92,11 +94,10 @@ impl Paging {
         let counted = |name| text(name)?.parse().ok();
         let partial = status == StatusCode::PARTIAL_CONTENT || range.is_some();
         let total = counted("x-total-count").or_else(|| counted("x-total")).or(length);
-        let names_next = headers.iter().any(|(name, value)| {
-            let name = name.as_str();
-            NEXT_PAGE.contains(&name.strip_prefix("x-").unwrap_or(name)) && is_next(value)
-        });
-        Self { total, continues: names_next || (partial && total.is_none()) }
+        let names_next = |name: &str| NEXT_PAGE.contains(&name.strip_prefix("x-").unwrap_or(name));
+        let next = headers.iter().find(|(name, value)| names_next(name.as_str()) && is_next(value));
+        let next = next.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+        Self { total, continues: next.is_some() || (partial && total.is_none()), next }
     }
 }
 
@@ -265,35 +266,42 @@ mod tests {
     }
 
     #[rstest]
-    #[case(200, &[], None, false)]
-    #[case(200, &[("x-total-count", "120")], Some(120), false)]
-    #[case(200, &[("x-total", "3"), ("x-next-page", "")], Some(3), false)]
-    #[case(200, &[("x-next-page", "2")], None, true)]
-    #[case(200, &[("next-page", "http://h.test/x?_token=a")], None, true)]
-    #[case(200, &[("x-next-cursor", "a")], None, true)]
-    #[case(200, &[("x-continuation-token", "a")], None, true)]
-    #[case(200, &[("x-ms-continuationtoken", "a")], None, true)]
-    #[case(200, &[("opc-next-page", "a")], None, true)]
-    #[case(200, &[("x-has-more", "true")], None, true)]
-    #[case(200, &[("x-has-more", "False")], None, false)]
-    #[case(200, &[("next-page", " ")], None, false)]
-    #[case(200, &[("next-cursor", "null")], None, false)]
-    #[case(200, &[("x-previous-page", "1")], None, false)]
-    #[case(206, &[("content-range", "items 0-49/120")], Some(120), false)]
-    #[case(206, &[("content-range", "items 0-49/*")], None, true)]
-    #[case(206, &[], None, true)]
+    #[case(200, &[], None, None)]
+    #[case(200, &[("x-total-count", "120")], Some(120), None)]
+    #[case(200, &[("x-total", "3"), ("x-next-page", "")], Some(3), None)]
+    #[case(200, &[("x-next-page", " 2 ")], None, Some("2"))]
+    #[case(200, &[("next-page", "http://h.test/x?_token=a")], None, Some("http://h.test/x?_token=a"))]
+    #[case(200, &[("x-next-cursor", "a")], None, Some("a"))]
+    #[case(200, &[("x-continuation-token", "a")], None, Some("a"))]
+    #[case(200, &[("x-ms-continuationtoken", "a")], None, Some("a"))]
+    #[case(200, &[("opc-next-page", "a")], None, Some("a"))]
+    #[case(200, &[("x-has-more", "true")], None, Some("true"))]
+    #[case(200, &[("x-has-more", "False")], None, None)]
+    #[case(200, &[("next-page", " ")], None, None)]
+    #[case(200, &[("next-cursor", "null")], None, None)]
+    #[case(200, &[("x-previous-page", "1")], None, None)]
+    #[case(206, &[("content-range", "items 0-49/120")], Some(120), None)]
     fn pages_in_headers(
         #[case] status: u16,
         #[case] fields: &[(&'static str, &'static str)],
         #[case] total: Option<u64>,
-        #[case] continues: bool,
+        #[case] next: Option<&str>,
     ) {
         let headers = fields
             .iter()
             .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
         let found = Paging::of(StatusCode::from_u16(status).unwrap(), &headers);
-        assert_eq!(found, Paging { total, continues });
+        assert_eq!(found, Paging { total, next: next.map(str::to_owned), continues: next.is_some() });
+    }
+
+    #[rstest]
+    #[case("items 0-49/*")]
+    #[case("")]
+    fn a_part_of_unknown_length_continues(#[case] range: &'static str) {
+        let headers = HeaderMap::from_iter([(http::header::CONTENT_RANGE, HeaderValue::from_static(range))]);
+        let found = Paging::of(StatusCode::PARTIAL_CONTENT, &headers);
+        assert_eq!(found, Paging { total: None, next: None, continues: true });
     }
 
     #[rstest]

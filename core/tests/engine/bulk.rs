@@ -114,7 +114,7 @@ async fn members_with_unchanged_entries_are_not_read_from_git() {
     let scene = settled(30, Config::default()).await;
     assert_eq!(scene.read_from_git(), 30);
     scene.server().put_by_hand("/widgets/w7", json!({"id": "w7", "size": 0}));
-    scene.server().put_by_hand("/widgets/w9", json!({"id": "w9", "size": 9, "note": "by hand"}));
+    scene.server().put_by_hand("/widgets/w9", json!({"id": "w9", "size": 10, "note": "by hand"}));
     let report = scene.interval().await;
     assert_eq!((report.stats.updated, report.stats.unchanged), (2, 28), "{report:?}");
     assert_eq!(scene.read_from_git(), 2);

@@ -39,7 +39,17 @@ async fn update(
     after: Value,
     recurrences: Option<Arc<Recurrences>>,
 ) -> (Report, usize) {
-    let content = Arc::new(Mutex::new(json!({"id": "web", "kind": "old", "rank": 1})));
+    let before = json!({"id": "web", "kind": "old", "rank": 1});
+    update_from(before, answered, after, recurrences).await
+}
+
+async fn update_from(
+    before: Value,
+    answered: (StatusCode, &str),
+    after: Value,
+    recurrences: Option<Arc<Recurrences>>,
+) -> (Report, usize) {
+    let content = Arc::new(Mutex::new(before));
     let answered = (answered.0, answered.1.to_owned());
     let server = Server { content, answer: answered, after, reads: Arc::default() };
     let reads = Arc::clone(&server.reads);
@@ -84,6 +94,24 @@ async fn an_update_is_confirmed_if_its_answer_does_not_show_it(
     let messages: Vec<&str> = report.unconfirmed.iter().map(|failure| failure.message.as_str()).collect();
     assert_eq!(messages, message.into_iter().collect::<Vec<_>>());
     assert_eq!(seen, reads);
+}
+
+#[rstest]
+#[case::kept(json!({"id": "web", "kind": "new", "rank": 1, "changed": 7}), 1)]
+#[case::removed(json!({"id": "web", "kind": "new", "rank": 1}), 0)]
+#[tokio::test]
+async fn an_update_that_only_removes_attributes_is_confirmed(
+    #[case] after: Value,
+    #[case] unconfirmed: usize,
+    #[values((StatusCode::NO_CONTENT, ""), (StatusCode::OK, r#"{"id":"web","kind":"new","rank":1}"#))]
+    answered: (StatusCode, &str),
+) {
+    let before = json!({"id": "web", "kind": "new", "rank": 1, "changed": 7});
+    let (report, seen) = update_from(before, answered, after, None).await;
+    assert_eq!((report.stats.updated, seen), (1, 2), "{report:?}");
+    let expected = ADDED.replace("200", &answered.0.as_u16().to_string());
+    let messages: Vec<&str> = report.unconfirmed.iter().map(|failure| failure.message.as_str()).collect();
+    assert_eq!(messages, vec![expected; unconfirmed]);
 }
 
 /// The next run reads the resource anyway.

@@ -70,10 +70,16 @@ fn has_more_below_members(document: &OpenApi, collection: &PathItem) -> bool {
 }
 
 /// Returns whether the document describes a collection, with `_` for the names of its parents, without any request that
-/// changes it or its members.
+/// changes it or its members. A POST that searches changes nothing.
 pub fn is_read_only(document: &OpenApi, collection: &str) -> bool {
     let Ok(target) = Target::parse(&format!("{collection}/"), Some(document)) else { return false };
     let described = [target.best_collection(document), target.best_item(document)];
+    // Without a path of members, a POST to a path with such a name searches.
+    let searches =
+        described[1].is_none() && collection.split('/').any(|name| matches!(name, "search" | "_search"));
+    if searches {
+        return true;
+    }
     let writes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let mut described = described.into_iter().flatten().peekable();
     described.peek().is_some()

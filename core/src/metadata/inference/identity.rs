@@ -135,8 +135,8 @@ fn choose(
     };
     let alias = by_variable.or_else(well_known).map_or_else(guessed, str::to_owned);
     let is_variable = by_variable == Some(alias.as_str());
-    // A name such as `client_id` is the id itself, unless the schema has an `id`, too.
-    let is_stated = alias.contains('_') && attributes.contains(&alias) && !attributes.contains("id");
+    // A name such as `clientId` is the id itself if the schema has no `id`.
+    let is_stated = attributes.contains(&alias) && !attributes.contains("id");
     let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id" && !is_stated;
     let id = if (!is_variable && attributes.contains("id")) || names_an_id { "id" } else { &alias };
     let basis = match by_variable {
@@ -186,15 +186,16 @@ mod tests {
     #[case::id_itself(Some("id"), &[], Some("shops"), "id", "id")]
     #[case::variable_is_an_attribute(Some("code"), &["code", "id"], Some("shops"), "code", "code")]
     #[case::variable_ignoring_case(Some("CODE"), &["code"], Some("shops"), "code", "code")]
-    #[case::variable_names_an_id(Some("shopId"), &["shopId", "name"], Some("shops"), "id", "shopId")]
+    #[case::variable_names_an_id(Some("shopId"), &["shopId", "id"], Some("shops"), "id", "shopId")]
+    #[case::variable_is_the_only_id(Some("shopId"), &["shopId", "name"], Some("shops"), "shopId", "shopId")]
     #[case::well_known(Some("x"), &["uid", "name"], Some("shops"), "name", "name")]
     #[case::well_known_with_id(Some("shopId"), &["id", "name"], Some("shops"), "id", "name")]
-    #[case::well_known_order(None, &["clientId", "alias", "name", "key"], None, "id", "clientId")]
+    #[case::well_known_order(None, &["clientId", "alias", "name", "key"], None, "clientId", "clientId")]
     #[case::alias_first(None, &["alias", "name", "key"], None, "alias", "alias")]
     #[case::only_id(None, &["id"], None, "id", "id")]
     #[case::key(None, &["key", "uuid", "uid"], None, "key", "key")]
-    #[case::uuid(None, &["uuid", "uid"], None, "id", "uuid")]
-    #[case::uid(None, &["uid"], None, "id", "uid")]
+    #[case::uuid(None, &["uuid", "uid"], None, "uuid", "uuid")]
+    #[case::uid(None, &["uid"], None, "uid", "uid")]
     #[case::singular(None, &["color"], Some("shops"), "shop", "shop")]
     #[case::singular_ies(None, &[], Some("api-keys"), "key", "key")]
     #[case::client(None, &[], Some("clients"), "id", "clientId")]

@@ -32,8 +32,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use http::Method;
 
 use super::document::{
-    Document, Format, OperationDefaultsSection, OperationName, OperationSection, OperationsSection,
-    Pagination, ResourceSection, SchemaRef, Step, ValidateSection,
+    Document, Format, OperationDefaultsSection, OperationMode, OperationName, OperationSection,
+    OperationsSection, Pagination, ResourceSection, SchemaRef, Step, ValidateSection,
 };
 use super::evaluation::default_method;
 use super::openapi::{ApiOperation, OpenApi, PathItem};
@@ -241,7 +241,17 @@ impl<'a> Inference<'a> {
         let transforms: Vec<Step> = taken.into_iter().chain(removed).collect();
         let transforms = (!transforms.is_empty()).then_some(transforms);
         let pagination = self.pagination().filter(|_| name == OperationName::List);
-        OperationSection { method, path, transforms, validate, pagination, ..OperationSection::default() }
+        let names = self.target.is_collection && name == OperationName::List && self.shape.lists_names;
+        let mode = names.then_some(OperationMode::Names);
+        OperationSection {
+            method,
+            path,
+            mode,
+            transforms,
+            validate,
+            pagination,
+            ..OperationSection::default()
+        }
     }
 
     fn pagination(&self) -> Option<Pagination> {

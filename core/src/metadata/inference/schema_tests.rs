@@ -204,6 +204,25 @@ fn the_entries_of_a_list_with_several_arrays_are_selected(#[case] list: &str, #[
     assert_eq!(steps(inferred, OperationName::List), expected);
 }
 
+#[rstest]
+#[case::texts("{type: array, items: {$ref: '#/components/schemas/Name'}}", true)]
+#[case::texts_in_an_object("{properties: {count: {}, keys: {items: {type: string}}}}", true)]
+#[case::objects("{type: array, items: {properties: {name: {}}}}", false)]
+#[case::texts_beside_objects(
+    "{properties: {roles: {items: {type: string}}, pools: {items: {properties: {name: {}}}}}}",
+    false
+)]
+fn lists_of_names_are_recognised(#[case] list: &str, #[case] expected: bool) {
+    let document = format!(
+        "paths: {{/pools: {{get: {{responses: {{'200': {{content: {{application/json: {{schema: {list}}}}}}}}}}}, post: {{}}}}}}\n\
+         components: {{schemas: {{Name: {{type: string, enum: [a, b]}}}}}}"
+    );
+    let inferred = infer("/pools/", Some(&OpenApi::parse(document.as_bytes()).unwrap())).unwrap();
+    let operations = inferred.operations.map(|operations| operations.operations).unwrap_or_default();
+    let mode = operations.get(&OperationName::List).and_then(|list| list.mode);
+    assert_eq!(mode, expected.then_some(OperationMode::Names));
+}
+
 /// Without a path of the members, the entries of the list describe them.
 #[test]
 fn entries_of_a_list_describe_its_members() {
@@ -230,6 +249,7 @@ fn collections_that_a_request_can_change() {
         "GET /staff",
         "GET,DELETE /staff/{name}",
         "GET,POST /{tenant}/users",
+        "GET,POST /search/shops",
     ]);
     let found: Vec<_> = collections(&document).into_iter().collect();
     assert_eq!(found, ["/_/users", "/shops", "/shops/_/tills", "/staff"]);

@@ -27,6 +27,8 @@ pub struct Shape {
     pub entries: Option<String>,
     /// The array in `_embedded` that holds the entries of a list.
     pub embedded: Option<String>,
+    /// Whether a list only has the names of its members.
+    pub lists_names: bool,
     /// Whether the id of a resource is only in its link.
     pub is_linked: bool,
 }
@@ -51,10 +53,11 @@ impl Shape {
             list.as_ref().map(|list| entries(document, target, list, read.as_ref())).unwrap_or_default();
         let other = || DESCRIBING.iter().filter_map(|method| answer(collection, method)).find(describes);
         let resource = read.or(embedded_entry.or(entry).filter(describes)).or_else(other);
+        let lists_names = list.as_ref().is_some_and(|list| is_list_of_names(document, list));
         let lists_directly = embedded.is_some() || list.is_some_and(|list| document.items(&list).is_some());
         let is_linked =
             lists_directly && resource.as_ref().is_some_and(|resource| hal::is_linked(document, resource));
-        Self { resource, envelope, entries, embedded, is_linked }
+        Self { resource, envelope, entries, embedded, lists_names, is_linked }
     }
 
     /// Returns the jq expression that selects the entries of a list.
@@ -103,6 +106,13 @@ fn envelope(
     }
     let holds = |schema: &Pointer| document.members(schema).keys().any(|name| written.contains(name));
     only(members.into_iter().filter(|(_, schema)| holds(schema)))
+}
+
+/// Returns whether the entries of a list are texts.
+fn is_list_of_names(document: &OpenApi, list: &Pointer) -> bool {
+    let entry =
+        document.items(list).or_else(|| only(document.arrays(list).into_iter().map(|(_, entry)| entry)));
+    entry.is_some_and(|entry| document.is_text(&entry))
 }
 
 /// Returns the member of a list that holds its entries, if it is one of several arrays, and the schema of an entry: that

@@ -102,10 +102,17 @@ impl OpenApi {
 
     /// Whether the schema at a pointer is that of an object.
     pub fn is_object(&self, schema: &Pointer) -> bool {
+        self.has_type(schema, "object") || !self.members(schema).is_empty()
+    }
+
+    /// Whether the schema at a pointer is that of a text.
+    pub fn is_text(&self, schema: &Pointer) -> bool {
+        self.has_type(schema, "string")
+    }
+
+    fn has_type(&self, schema: &Pointer, name: &str) -> bool {
         let part = follow(&self.root, schema.clone());
-        let states_it =
-            part.is_ok_and(|part| part.value.get("type").and_then(Value::as_str) == Some("object"));
-        states_it || !self.members(schema).is_empty()
+        part.is_ok_and(|part| part.value.get("type").and_then(Value::as_str) == Some(name))
     }
 
     /// Returns the pointer of a schema after following its references.

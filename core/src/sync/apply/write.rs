@@ -332,11 +332,14 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Returns the differences that remain after an update, if its answer has content.
+    /// Returns the differences that remain after an update, if its answer has content. Many servers keep attributes that
+    /// an update lacks, so an update that only removes some is checked in any case.
     async fn unconfirmed(&self, update: &Call, response: &Response) -> Result<Vec<Difference>, SyncError> {
+        let only_removes = self.action.differences.iter().all(|difference| difference.change == Change::Add);
+        let only_removes = only_removes && !self.action.differences.is_empty();
         let is_brief = response.body.trim_ascii().is_empty() || repeats(update, response);
         let may_create = update.request.method == Method::POST;
-        if is_brief && !may_create {
+        if is_brief && !may_create && !only_removes {
             return Ok(Vec::new());
         }
         let desired = self.desired().await?;
@@ -344,7 +347,8 @@ impl Attempt<'_> {
             return Ok(Vec::new());
         }
         let creates = may_create && is_create(&desired, update);
-        if !creates && (is_brief || shown_whole(&desired, response).await.is_some()) {
+        let is_shown = || async { is_brief || shown_whole(&desired, response).await.is_some() };
+        if !creates && !only_removes && is_shown().await {
             return Ok(Vec::new());
         }
         let observed = self.read(&desired).await?;

@@ -68,6 +68,7 @@ impl<'a> Pages<'a> {
             link: if let NextLink::At(reference) = &link { Some(reference) } else { None },
             unreadable_links: link == NextLink::Unreadable,
             total: response.paging.total,
+            next: response.paging.next.as_deref(),
             continues: response.paging.continues,
         })?;
         let body = asked.body.as_ref().map(|body| body.bytes.clone());

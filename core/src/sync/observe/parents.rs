@@ -19,7 +19,7 @@ impl Remote {
     pub(super) async fn read_parent(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
         let mut read = None;
         let look = async {
-            let observed = self.observe(wanted, doomed).await;
+            let observed = Box::pin(self.observe(wanted, doomed)).await;
             let is_absent = observed.as_ref().is_ok_and(|observed| observed.payload.is_none());
             read = Some(observed);
             is_absent
