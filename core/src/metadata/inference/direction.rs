@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use http::Method;
 
 use super::hal;
-use super::identity::IdentityFields;
+use super::identity::{IdentityFields, letters};
 use super::shape::{Shape, update};
 use crate::metadata::openapi::{OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
+
+/// The letters of attributes that name the author of a change.
+const AUTHORS: [&str; 5] = ["createdby", "modifiedby", "updatedby", "changedby", "lastmodifiedby"];
 
 /// The attributes that do not travel in both directions, without those of the identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +48,15 @@ pub fn one_way(
     let is_same = !created.is_empty() && created.intersection(&shown).count() * 2 >= created.len();
     let mut fixed = answer.map(|answer| document.flagged_properties(answer, "readOnly")).unwrap_or_default();
     if let Some(answer) = answer.filter(|_| is_same) {
-        // Many documents do not name all attributes of a request, but a time that none names is the server's.
-        fixed.extend(if forbids(create) { shown.clone() } else { document.times(answer) });
+        // Many documents do not name all attributes of a request, but a time or an author that none names is the
+        // server's.
+        let is_author = |name: &&String| AUTHORS.iter().any(|author| letters(name).eq(author.bytes()));
+        let authors = shown.iter().filter(is_author).cloned();
+        fixed.extend(if forbids(create) {
+            shown.clone()
+        } else {
+            &document.times(answer) | &authors.collect()
+        });
     }
     fixed.extend(hal::RESERVED.iter().filter(|name| shown.contains(**name)).map(|name| (*name).to_owned()));
     fixed.retain(|name| !created.contains(name) && !updated.contains(name));

@@ -148,7 +148,7 @@ fn choose(
 }
 
 /// Returns the letters of a name, which are equal in `clientId`, `client_id` and `client-id`.
-fn letters(name: &str) -> impl Iterator<Item = u8> {
+pub fn letters(name: &str) -> impl Iterator<Item = u8> {
     name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).map(|byte| byte.to_ascii_lowercase())
 }
 

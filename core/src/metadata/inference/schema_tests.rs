@@ -109,16 +109,18 @@ fn the_key_of_a_token_is_a_secret(#[case] path: &str, #[case] secrets: &[&str]) 
 
 /// Many documents do not name all attributes of a request.
 #[rstest]
-#[case::neither("{properties: {name: {}}}", "{properties: {size: {}}}", "[/used]")]
-#[case::updated("{properties: {name: {}}}", "{properties: {used: {}}}", "")]
-#[case::without_the_name("{properties: {size: {}}}", "{properties: {size: {}}}", "[/used]")]
+#[case::author_that_a_request_sets("{properties: {name: {}}}", "{properties: {modified_by: {}}}", "[/used]")]
+#[case::neither("{properties: {name: {}}}", "{properties: {size: {}}}", "[/modified_by, /used]")]
+#[case::updated("{properties: {name: {}}}", "{properties: {used: {}}}", "[/modified_by]")]
+#[case::without_the_name("{properties: {size: {}}}", "{properties: {size: {}}}", "[/modified_by, /used]")]
 #[case::of_another("{properties: {pool: {}}}", "{properties: {pool: {}}}", "")]
 fn times_that_no_request_names_are_those_of_the_server(
     #[case] create: &str,
     #[case] update: &str,
     #[case] expected: &str,
 ) {
-    let answer = "{properties: {id: {}, name: {}, size: {}, colour: {}, used: {format: date-time}}}";
+    let answer =
+        "{properties: {id: {}, name: {}, size: {}, colour: {}, modified_by: {}, used: {format: date-time}}}";
     let inferred = infer("/pools/", Some(&pools(answer, create, update))).unwrap();
     assert_eq!(steps(inferred, OperationName::Get), expected);
 }
