@@ -316,3 +316,29 @@ fn the_authorities_of_the_system_are_trusted() {
     let run = fresh.home.run_with(&command, &[("SSL_CERT_FILE", &file)], "");
     assert!(run.code == 0 && run.stdout.contains("1 unchanged"), "{run}");
 }
+
+/// The metadata of a server without a document is written by hand.
+#[test]
+fn nothing_is_imported_on_request() {
+    let fresh = Fresh::new();
+    let url = fresh.server.url();
+    let init = ["init", "shop", "--server", &url, "--no-import"];
+    insta::assert_snapshot!(fresh.run(&init), @r"
+    exit 0
+    --- stdout
+    Context shop: created in <home>/.declarest/configs/contexts.yaml
+    Repository: Git repository <home>/shop
+    --- stderr
+    ");
+    fresh.home.write("shop/shops/_/metadata.yaml", "resource: {alias: /id}");
+    assert_eq!(fresh.run(&["repository", "commit", "--context", "shop", "-m", "metadata"]).code, 0);
+    insta::assert_snapshot!(fresh.run(&["import", "/shops", "--context", "shop"]), @r"
+    exit 0
+    --- stdout
+    /shops  1 saved
+    Import: 1 resource saved, 0 existing, 0 collections not imported.
+    --- stderr
+    ");
+    let run = fresh.init(&["--no-import", "--force"]);
+    assert!(run.stderr.contains("the argument '--no-import' cannot be used with '--force'"), "{run}");
+}

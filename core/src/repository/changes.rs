@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use super::metadata_files::glob_matches;
+use super::metadata_files::{glob_matches, is_wildcard};
 use super::payload_name::{is_defaults, is_inert, is_metadata, is_payload, is_reserved_directory};
 use super::tree::join;
 use super::{ChangeStatus, EntryKind, FileChange, RepositoryError, Tree};
@@ -313,10 +313,6 @@ fn logical(directory: &str) -> Option<LogicalPath> {
         .split('/')
         .filter(|segment| !segment.is_empty())
         .try_fold(LogicalPath::root(), |path, segment| path.child(segment).ok())
-}
-
-fn is_wildcard(segment: &str) -> bool {
-    segment == "_" || segment.contains(['*', '?', '['])
 }
 
 fn matches_segment(pattern: &str, name: &str) -> bool {

@@ -232,7 +232,7 @@ impl Wildcard {
     }
 }
 
-fn is_wildcard(name: &str) -> bool {
+pub(super) fn is_wildcard(name: &str) -> bool {
     name == "_" || name.contains(['*', '?', '['])
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::metadata_files::is_wildcard;
 use super::payload_name::{is_defaults, is_payload, is_reserved_directory};
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::payload::{Descriptor, PayloadType};
@@ -25,6 +26,8 @@ pub enum Unused {
     RootPayload,
     /// A metadata document with the extension `yml`, which is not supported.
     MetadataName,
+    /// A metadata document of a resource below `_` or a glob. Only those of collections match several paths.
+    ResourceOfSeveral,
     /// A defaults file that the metadata document next to it does not include.
     Defaults,
 }
@@ -34,6 +37,9 @@ impl fmt::Display for UnusedFile {
         let reason = match self.reason {
             Unused::RootPayload => "the root is never a resource; move it into a directory of its own",
             Unused::MetadataName => "metadata is read from metadata.yaml and metadata.json; rename it",
+            Unused::ResourceOfSeveral => {
+                "below \"_\" or a glob, only the documents of collections apply; move it into the directory _ beside it"
+            }
             Unused::Defaults => "no metadata document next to it includes it; include it, or remove it",
         };
         write!(f, "{} has no effect: {reason}", self.file)
@@ -52,12 +58,15 @@ pub fn unused_files(tree: &dyn Tree, includes: Includes<'_>) -> Result<Vec<Unuse
             |name: &str| if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
         let names = entries.iter().filter(|entry| entry.kind == EntryKind::File);
         let names: Vec<&str> = names.map(|entry| entry.name.as_str()).collect();
+        let is_of_several =
+            directory.split('/').any(is_wildcard) && directory.rsplit('/').next() != Some("_");
         let included = included(tree, &names, &place, includes)?;
         let is_included =
             |name: &str| included.as_ref().is_none_or(|files| files.iter().any(|file| file == name));
         for name in names {
             let reason = match name {
                 "metadata.yml" => Unused::MetadataName,
+                "metadata.yaml" | "metadata.json" if is_of_several => Unused::ResourceOfSeveral,
                 name if directory.is_empty() && is_payload(name) => Unused::RootPayload,
                 name if looks_like_defaults(name) && !is_included(name) => Unused::Defaults,
                 _ => continue,
@@ -122,6 +131,9 @@ mod tests {
             ("shops/ava/defaults.yaml", ""),
             ("shops/ava/defaultsx.yaml", ""),
             ("shops/_/tills/_/metadata.yml", ""),
+            ("shops/_/profile/metadata.yaml", "resource: {singleton: true}"),
+            ("shops/r*/metadata.json", "{}"),
+            ("shops/r*/_/metadata.json", "{}"),
             ("shops/broken/metadata.yaml", "resource: ["),
             ("shops/broken/defaults.yaml", ""),
         ] {
@@ -134,13 +146,15 @@ mod tests {
         };
         let unused = unused_files(&DirTree::open(root.path()).unwrap(), &includes).unwrap();
         let lines: Vec<_> = unused.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(lines.join("\n"), @r"
+        insta::assert_snapshot!(lines.join("\n"), @r#"
         metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it
         resource.yaml has no effect: the root is never a resource; move it into a directory of its own
         shops/_/defaults-prod.json has no effect: no metadata document next to it includes it; include it, or remove it
+        shops/_/profile/metadata.yaml has no effect: below "_" or a glob, only the documents of collections apply; move it into the directory _ beside it
         shops/_/tills/_/metadata.yml has no effect: metadata is read from metadata.yaml and metadata.json; rename it
         shops/ava/defaults.yaml has no effect: no metadata document next to it includes it; include it, or remove it
+        shops/r*/metadata.json has no effect: below "_" or a glob, only the documents of collections apply; move it into the directory _ beside it
         shops/rio/defaults.ini has no effect: no metadata document next to it includes it; include it, or remove it
-        ");
+        "#);
     }
 }

@@ -59,6 +59,12 @@ pub struct InitArguments {
     /// Use a plain directory instead of a Git repository
     #[arg(long)]
     filesystem: bool,
+    #[arg(
+        long,
+        conflicts_with_all = ["exclude", "allow_plaintext", "force", "infer_metadata"],
+        help = "Create only the context and the repository; the server needs no OpenAPI document"
+    )]
+    no_import: bool,
     #[command(flatten)]
     import: ImportOptions,
 }
@@ -71,12 +77,14 @@ struct Report<'r> {
     repository: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     openapi: Option<String>,
-    import: &'r Imported,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    import: Option<&'r Imported>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<PlanView<'r>>,
 }
 
-/// Creates a context and a repository, imports the resources of the server, and shows the first plan.
+/// Creates a context and a repository, imports the resources of the server unless `--no-import` is given, and shows the
+/// first plan.
 ///
 /// The server is contacted before anything is created. If a later step fails, the same command continues.
 pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Failure> {
@@ -89,7 +97,8 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
         let probing = invocation.on(&probe, &new.name)?;
         let client = probing.client(probing.context()?, None)?;
         block_on(async {
-            let document = openapi::find(arguments.openapi.as_deref(), new.bundle.is_some(), &client).await?;
+            let is_optional = new.bundle.is_some() || arguments.no_import;
+            let document = openapi::find(arguments.openapi.as_deref(), is_optional, &client).await?;
             openapi::reach(&client).await?;
             Ok(document)
         })?
@@ -111,13 +120,13 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
         document.save(&new.directory)?;
     }
     // Import and compare.
-    let (imported, plan) = import(arguments, invocation)?;
+    let (imported, plan) = if arguments.no_import { (None, None) } else { import(arguments, invocation)? };
     let report = Report {
         context: &new.name,
         catalogue: stored.file().display().to_string(),
         repository: new.directory.display().to_string(),
         openapi: new.openapi.clone(),
-        import: &imported,
+        import: imported.as_ref(),
         plan: plan.as_ref().map(PlanView::new),
     };
     let text = text(&report, &new, &changed, is_new, plan.as_ref());
@@ -125,7 +134,7 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     if let Some(plan) = &plan {
         outcome::check(&plan.failures, plan.targeted, &invocation.messages)?;
     }
-    imported.check()
+    imported.map_or(Ok(()), |imported| imported.check())
 }
 
 impl InitArguments {
@@ -248,7 +257,10 @@ fn create_key(file: &Path) -> Result<(), Failure> {
 }
 
 /// Imports all resources, commits them, and plans all declared resources.
-fn import(arguments: &InitArguments, invocation: &Invocation) -> Result<(Imported, Option<Plan>), Failure> {
+fn import(
+    arguments: &InitArguments,
+    invocation: &Invocation,
+) -> Result<(Option<Imported>, Option<Plan>), Failure> {
     let root = LogicalPath::root();
     arguments.import.check(invocation)?;
     let default = format!("declarest: import resources {root}");
@@ -266,7 +278,7 @@ fn import(arguments: &InitArguments, invocation: &Invocation) -> Result<(Importe
             }
             None => None,
         };
-        Ok((imported, plan))
+        Ok((Some(imported), plan))
     })
 }
 
@@ -284,7 +296,7 @@ fn text(
         format!("Repository: {kind} {}", report.repository),
     ];
     lines.extend(report.openapi.as_ref().map(|place| format!("OpenAPI document: {place}")));
-    lines.push(report.import.text());
+    lines.extend(report.import.map(Imported::text));
     lines.extend(plan.map(|plan| plan_text(plan, false)));
     if changed.catalogue.current_context.as_deref() != Some(report.context) {
         lines.push(format!("Make it the current context with \"declarest context use {}\".", report.context));

@@ -23,13 +23,13 @@ pub enum Document {
     Fetched(Vec<u8>),
 }
 
-/// Returns the document that is `given`, or one at a usual path of the server, which is only optional with a bundle.
+/// Returns the document that is `given`, or one at a usual path of the server, which may be optional.
 pub async fn find(
     given: Option<&str>,
-    has_bundle: bool,
+    is_optional: bool,
     client: &Client,
 ) -> Result<Option<Document>, Failure> {
-    let Some(given) = given.map(str::trim) else { return discover(has_bundle, client).await };
+    let Some(given) = given.map(str::trim) else { return discover(is_optional, client).await };
     if let Some(source) = of_server(given, client) {
         return Ok(Some(Document::Fetched(download(client, &source).await?.to_vec())));
     }
@@ -58,7 +58,7 @@ fn of_server(text: &str, client: &Client) -> Option<OpenApiSource> {
     Some(url)
 }
 
-async fn discover(has_bundle: bool, client: &Client) -> Result<Option<Document>, Failure> {
+async fn discover(is_optional: bool, client: &Client) -> Result<Option<Document>, Failure> {
     let base = client.address();
     for path in USUAL {
         let text = format!("{}/{path}", base.trim_end_matches('/'));
@@ -73,15 +73,14 @@ async fn discover(has_bundle: bool, client: &Client) -> Result<Option<Document>,
             Err(_) => {}
         }
     }
-    if has_bundle {
+    if is_optional {
         return Ok(None);
     }
     Err(Failure::new(
         Category::NotFound,
         format!(
             "OpenAPI document of {base} not found: none of the paths {} has one; name it with --openapi, or name a \
-             metadata bundle with --bundle; without both, create the context with \"declarest context add\" and write \
-             metadata",
+             metadata bundle with --bundle; without both, use --no-import and write metadata",
             USUAL.join(", ")
         ),
     ))
