@@ -10,8 +10,23 @@ use super::shape::{Shape, update};
 use crate::metadata::openapi::{OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
 
-/// The letters of attributes that name the author of a change.
-const AUTHORS: [&str; 5] = ["createdby", "modifiedby", "updatedby", "changedby", "lastmodifiedby"];
+/// The letters of attributes with the author or the time of a change.
+const CHANGES: [&str; 14] = [
+    "createdby",
+    "modifiedby",
+    "updatedby",
+    "changedby",
+    "lastmodifiedby",
+    "createdat",
+    "modifiedat",
+    "updatedat",
+    "changedat",
+    "createdon",
+    "modifiedon",
+    "updatedon",
+    "changedon",
+    "lastmodified",
+];
 
 /// The attributes that do not travel in both directions, without those of the identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,18 +63,16 @@ pub fn one_way(
     let is_same = !created.is_empty() && created.intersection(&shown).count() * 2 >= created.len();
     let mut fixed = answer.map(|answer| document.flagged_properties(answer, "readOnly")).unwrap_or_default();
     if let Some(answer) = answer.filter(|_| is_same) {
-        // Many documents do not name all attributes of a request, but a time or an author that none names is the
-        // server's.
-        let is_author = |name: &&String| AUTHORS.iter().any(|author| letters(name).eq(author.bytes()));
-        let authors = shown.iter().filter(is_author).cloned();
-        fixed.extend(if forbids(create) {
-            shown.clone()
-        } else {
-            &document.times(answer) | &authors.collect()
-        });
+        // Many documents do not name all attributes of a request, but a time that none names is the server's.
+        fixed.extend(if forbids(create) { shown.clone() } else { document.times(answer) });
     }
     fixed.extend(hal::RESERVED.iter().filter(|name| shown.contains(**name)).map(|name| (*name).to_owned()));
     fixed.retain(|name| !created.contains(name) && !updated.contains(name));
+    // Many documents have one schema for requests and answers. Of its attributes, the server sets these.
+    let required: BTreeSet<String> =
+        create.into_iter().chain(update).flat_map(|schema| document.required_properties(schema)).collect();
+    let is_change = |name: &&String| CHANGES.iter().any(|change| letters(name).eq(change.bytes()));
+    fixed.extend(shown.difference(&required).filter(is_change).cloned());
     fixed.retain(|name| *name != identity.id && *name != identity.alias);
 
     let flagged = |schema: &Pointer| document.flagged_properties(schema, "writeOnly");

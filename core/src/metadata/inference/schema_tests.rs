@@ -109,11 +109,20 @@ fn the_key_of_a_token_is_a_secret(#[case] path: &str, #[case] secrets: &[&str]) 
 
 /// Many documents do not name all attributes of a request.
 #[rstest]
-#[case::author_that_a_request_sets("{properties: {name: {}}}", "{properties: {modified_by: {}}}", "[/used]")]
+#[case::author_in_a_request(
+    "{properties: {name: {}}}",
+    "{properties: {modified_by: {}}}",
+    "[/modified_by, /used]"
+)]
+#[case::author_that_a_request_needs(
+    "{properties: {name: {}}}",
+    "{required: [modified_by], properties: {name: {}}}",
+    "[/used]"
+)]
 #[case::neither("{properties: {name: {}}}", "{properties: {size: {}}}", "[/modified_by, /used]")]
 #[case::updated("{properties: {name: {}}}", "{properties: {used: {}}}", "[/modified_by]")]
 #[case::without_the_name("{properties: {size: {}}}", "{properties: {size: {}}}", "[/modified_by, /used]")]
-#[case::of_another("{properties: {pool: {}}}", "{properties: {pool: {}}}", "")]
+#[case::of_another("{properties: {pool: {}}}", "{properties: {pool: {}}}", "[/modified_by]")]
 fn times_that_no_request_names_are_those_of_the_server(
     #[case] create: &str,
     #[case] update: &str,
