@@ -114,9 +114,14 @@ impl Validation {
         }
         let Some((reference, schema)) = &self.schema else { return Ok(()) };
         let completed = schema.complete(body, path_fields);
-        schema
-            .check(completed.as_ref().unwrap_or(body))
-            .map_err(|violation| ValidationError::Schema { schema: reference.clone(), violation })
+        let body = completed.as_ref().unwrap_or(body);
+        match schema.check(body) {
+            // Servers show null for what is not set, and most documents do not state that.
+            Err(violation) if schema.check(&without_nulls(body)).is_err() => {
+                Err(ValidationError::Schema { schema: reference.clone(), violation })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_required(&self, body: &Value) -> Result<(), ValidationError> {
@@ -181,6 +186,18 @@ fn complete(body: &Value, fields: &Object) -> Option<Value> {
     }
     let lacking = lacking.into_iter().map(|(name, value)| (name.clone(), value.clone()));
     Some(Value::Object(members.clone().into_iter().chain(lacking).collect()))
+}
+
+/// Returns the value without members that are null.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let stated = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(stated.map(|(name, member)| (name.clone(), without_nulls(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        _ => value.clone(),
+    }
 }
 
 fn listed(pointers: &[Pointer]) -> String {

@@ -124,6 +124,21 @@ fn without_document(#[case] validate: &str, #[case] body: &str, #[case] fields: 
     "/kind: expected one of \"cat\", \"dog\""
 )]
 #[case::nullable(PETS, "POST /pets", "{name: Rex, kind: dog, owner: null}", "{}", "")]
+#[case::null_of_an_optional_property(PETS, "POST /pets", "{name: Rex, kind: dog, friends: null}", "{}", "")]
+#[case::null_below(
+    PETS,
+    "POST /pets",
+    "{name: Rex, kind: dog, friends: [{name: T, kind: cat, food: null}]}",
+    "{}",
+    ""
+)]
+#[case::null_of_a_required_property(
+    PETS,
+    "POST /pets",
+    "{name: Rex, kind: null}",
+    "{}",
+    "/kind: expected a string, found null"
+)]
 #[case::recursive(
     PETS,
     "POST /pets",

@@ -75,9 +75,13 @@ const FAILED: &str = r#"{"results":[{"code":500,"status":"Attribute 'kind' could
 const ADDED: &str = "/hosts/web: the server answered 200 to the update, but still shows /changed, which the file does \
                      not state; if the server sets such attributes, state operations.compare.mode: declared";
 
+const HIDDEN: &str = "/hosts/web: the server answered 200 to the update, but does not show /kind; if the server never \
+                      shows such attributes, state them in resource.writeOnlyAttributes";
+
 /// Without content, the answer states no more than its status.
 #[rstest]
 #[case::failed((StatusCode::OK, FAILED), "old", 2, Some("/hosts/web: the server answered 200 to the update, but shows other values at /kind"))]
+#[case::hidden((StatusCode::OK, r#"{"results":[{"code":200}]}"#), "", 2, Some(HIDDEN))]
 #[case::done((StatusCode::OK, r#"{"results":[{"code":200}]}"#), "new", 2, Some(ADDED))]
 #[case::shown((StatusCode::OK, r#"{"id":"web","kind":"new","rank":1}"#), "new", 1, None)]
 #[case::empty((StatusCode::NO_CONTENT, ""), "old", 1, None)]
@@ -88,7 +92,10 @@ async fn an_update_is_confirmed_if_its_answer_does_not_show_it(
     #[case] reads: usize,
     #[case] message: Option<&str>,
 ) {
-    let after = json!({"id": "web", "kind": kind, "rank": 1, "changed": 7});
+    let mut after = json!({"id": "web", "kind": kind, "rank": 1, "changed": 7});
+    if kind.is_empty() {
+        after.as_object_mut().unwrap().remove("kind");
+    }
     let (report, seen) = update(answered, after, None).await;
     assert_eq!((report.outcome, report.stats.updated), (Outcome::Succeeded, 1), "{report:?}");
     let messages: Vec<&str> = report.unconfirmed.iter().map(|failure| failure.message.as_str()).collect();

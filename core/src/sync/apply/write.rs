@@ -438,18 +438,25 @@ fn is_create(desired: &Resource, update: &Call) -> bool {
 }
 
 /// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
-/// sets them itself.
+/// sets them itself, and it may never show those that it lacks.
 fn shown_instead(differences: &[Difference]) -> String {
-    let (extra, lacking): (Vec<_>, Vec<_>) =
-        differences.iter().partition(|difference| difference.change == Change::Add);
-    if lacking.is_empty() {
+    let with = |change: Change| differences.iter().filter(move |difference| difference.change == change);
+    let with = |change| with(change).collect::<Vec<_>>();
+    let (other, lacking) = (with(Change::Replace), with(Change::Remove));
+    if !other.is_empty() {
+        return format!("shows other values at {}", places(&other));
+    }
+    if !lacking.is_empty() {
         return format!(
-            "still shows {}, which the file does not state; if the server sets such attributes, state \
-             operations.compare.mode: declared",
-            places(&extra)
+            "does not show {}; if the server never shows such attributes, state them in resource.writeOnlyAttributes",
+            places(&lacking)
         );
     }
-    format!("shows other values at {}", places(&lacking))
+    format!(
+        "still shows {}, which the file does not state; if the server sets such attributes, state \
+         operations.compare.mode: declared",
+        places(&with(Change::Add))
+    )
 }
 
 /// Returns the places of the differences, of which some are named.
