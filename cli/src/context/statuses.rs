@@ -6,9 +6,10 @@ use std::time::Duration;
 use declarest_core::server::RequestObserver;
 use http::{Method, StatusCode};
 
-/// The number of answers with status 404, and of others.
+/// The numbers of answers with success, with status 404, and of others.
 #[derive(Debug, Default)]
 pub struct Statuses {
+    accepted: AtomicUsize,
     missing: AtomicUsize,
     others: AtomicUsize,
 }
@@ -16,19 +17,31 @@ pub struct Statuses {
 impl Statuses {
     /// Whether the server answered 404 to more requests than one missing resource needs, and had no other answer.
     pub fn are_all_missing(&self) -> bool {
-        self.others.load(Ordering::Relaxed) == 0 && self.missing.load(Ordering::Relaxed) > 2
+        let others = [&self.accepted, &self.others];
+        others.iter().all(|count| count.load(Ordering::Relaxed) == 0)
+            && self.missing.load(Ordering::Relaxed) > 2
+    }
+
+    /// Whether the server accepted a request.
+    pub fn have_success(&self) -> bool {
+        self.accepted.load(Ordering::Relaxed) > 0
     }
 
     /// Forgets the answers so far.
     pub fn forget(&self) {
-        self.missing.store(0, Ordering::Relaxed);
-        self.others.store(0, Ordering::Relaxed);
+        for count in [&self.accepted, &self.missing, &self.others] {
+            count.store(0, Ordering::Relaxed);
+        }
     }
 }
 
 impl RequestObserver for Statuses {
     fn completed(&self, _: &Method, status: Option<StatusCode>, _: Duration) {
-        let count = if status == Some(StatusCode::NOT_FOUND) { &self.missing } else { &self.others };
+        let count = match status {
+            Some(StatusCode::NOT_FOUND) => &self.missing,
+            Some(status) if status.is_success() => &self.accepted,
+            _ => &self.others,
+        };
         count.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -149,7 +149,7 @@ fn a_collection_that_cannot_be_listed_is_reported() {
     Import: 2 resources saved, 0 existing, 2 collections not imported.
     --- stderr
     2 collections not imported
-    hint: correct the credentials of context "dev", and test them with "declarest context check dev"
+    hint: the server accepted other requests of context "dev"; its credentials may lack a right for this one
     "#);
     assert!(world.declared("shops/lima/resource.json").is_some(), "the others are saved");
 }
