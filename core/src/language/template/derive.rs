@@ -63,8 +63,11 @@ impl DerivedFields {
 /// value applies.
 pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFields {
     let mut fields = DerivedFields::default();
+    // `/{{/user}}` means a user, not the collection `users` at the beginning of the path.
+    let first = target.path.segments().next();
+    let is_first = |key: &str, value: &str| first == Some(value) && singular(value).as_deref() == Some(key);
     for bound in patterns.iter().filter_map(|pattern| pattern.bind(target.path, target.collection)) {
-        for (key, value) in bound {
+        for (key, value) in bound.into_iter().filter(|(key, value)| !is_first(key, value)) {
             let name = || target.names.decode(value).into_owned();
             fields.from_patterns.entry(key.to_owned()).or_insert_with(name);
         }

@@ -52,6 +52,8 @@ fn operation_patterns(collection: Option<&str>, operation: &str) -> Vec<PathPatt
 #[case("/regions/{{$.area}}", "area=eu")]
 #[case("/regions/{{json_pointer \"/area\"}}", "area=eu")]
 #[case("/{{/kind}}/{{/area}}", "area=eu kind=regions")]
+#[case("/{{/region}}", "")]
+#[case("/{{/region}}/{{/area}}", "area=eu")]
 #[case("regions//./{{/area}}/", "area=eu")]
 #[case("/v2/{{/region}}/shops", "")]
 #[case("/regions/{{/a/b}}/shops/{{/x}}", "")]
