@@ -47,8 +47,8 @@ impl Query {
         match self {
             Self::Jq(query) => {
                 let failed =
-                    |error: jq::QueryError| OutputError::Query { kind: "jq", reason: error.to_string() };
-                let outputs = query.run(value).map_err(failed)?;
+                    |error: jq::EvaluationError| OutputError::Query { kind: "jq", reason: error.to_string() };
+                let outputs = query.outputs(value).map_err(failed)?;
                 Ok(outputs.iter().map(|output| plain(output) + "\n").collect())
             }
             Self::Path(parts) => Ok(parts.iter().map(|part| part.of(value)).collect()),

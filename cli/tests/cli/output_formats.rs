@@ -30,7 +30,7 @@ fn results(#[case] args: &[&str], #[case] expected: &str) {
 
 #[rstest]
 #[case::jq(&["resource", "list", "/shops", "-o", "jq=.["], "--output jq: ")]
-#[case::jq_fails(&["resource", "list", "/shops", "-o", "jq=.a.b"], "--output jq: the jq expression fails: ")]
+#[case::jq_fails(&["resource", "list", "/shops", "-o", "jq=.a.b"], "--output jq: jq failed: ")]
 #[case::jsonpath(&["resource", "list", "/shops", "-o", "jsonpath={.a"], "--output jsonpath: a \"}\" is missing")]
 #[case::names(&["version", "-o", "name"], "the result has no resources to name; remove --output name")]
 #[case::text_only(&["repository", "tree", "-o", "ndjson"], "prints text only; remove --output ndjson")]

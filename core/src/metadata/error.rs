@@ -9,8 +9,8 @@ use super::openapi::OpenApiError;
 use super::transform::TransformError;
 use super::{Origin, ValidationError};
 use crate::error::{Categorized, Category};
-use crate::language::template::IdentityError;
-use crate::language::template::TemplateError;
+use crate::language::jq::EvaluationError;
+use crate::language::template::{IdentityError, TemplateError};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::repository::{RepositoryError, metadata_file};
@@ -231,7 +231,9 @@ impl MetadataError {
     pub(crate) fn lacks(&self) -> Option<&LogicalPath> {
         let Self::Transform { source, .. } = self else { return None };
         match source.as_ref() {
-            TransformError::Resource { path, failure, .. } if failure.category() == Category::NotFound => {
+            TransformError::Evaluation { source: EvaluationError::Resource(path, failure), .. }
+                if failure.category() == Category::NotFound =>
+            {
                 Some(path)
             }
             _ => None,

@@ -14,9 +14,8 @@ use super::document::{
 use super::identity::{Identity, IdentityRules};
 use super::openapi::PathItem;
 use super::steps::{StepRules, Steps};
-use super::transform::Condition;
 use super::{Api, Entries, MetadataError, Origin, Validation, ValidationError, list, origin};
-use crate::language::jq::ProgramCache;
+use crate::language::jq::{self, ProgramCache};
 use crate::language::template::IdentityTemplate;
 use crate::language::template::{
     DerivedFields, Kind, OperationSources, PathPattern, PatternSources, Target, Template, TemplateError,
@@ -40,7 +39,7 @@ pub struct Rules {
     pub(super) remote_collection: Option<Template>,
     pub(super) depends_on: Vec<Template>,
     /// The condition of `get.absent`.
-    absent: Option<Condition>,
+    absent: Option<jq::Query>,
     operations: Vec<OperationRules>,
     pub(super) patterns: Vec<PathPattern>,
     /// The number of segments of the deepest collection whose document also applies to descendants.
@@ -118,7 +117,7 @@ impl Rules {
             resolved.depends_on.iter().filter_map(|text| Template::parse(text, Kind::ResourcePath).ok());
         let depends_on = depends_on.collect();
         let absent = resolved.operation(OperationName::Get).absent.as_ref();
-        let absent = absent.and_then(|absent| Condition::compile(absent.jq.as_deref()?).ok());
+        let absent = absent.and_then(|absent| jq::Query::compile(absent.jq.as_deref()?).ok());
         let patterns = patterns(&resolved, remote_collection.as_ref(), &operations);
         let format = match resolved.format {
             Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),

@@ -3,9 +3,8 @@
 use super::document::{Assertion, ResolvedValidation, SchemaRef};
 use super::openapi::schema::{Schema, SchemaViolation};
 use super::openapi::{ApiOperation, OpenApi, OpenApiError};
-use super::transform::{Condition, ConditionError};
 use crate::error::{Categorized, Category};
-use crate::language::jq::ExpressionError;
+use crate::language::jq::{self, EvaluationError, ExpressionError};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
 
@@ -13,7 +12,7 @@ use crate::payload::{Object, Value};
 #[derive(Clone, Debug, Default)]
 pub struct Validation {
     required: Vec<Pointer>,
-    assertions: Vec<(Assertion, Condition)>,
+    assertions: Vec<(Assertion, jq::Query)>,
     schema: Option<(SchemaRef, Schema)>,
 }
 
@@ -35,7 +34,7 @@ pub enum ValidationError {
         /// The expression.
         jq: String,
         /// The cause.
-        source: ConditionError,
+        source: EvaluationError,
     },
     /// The condition of an assertion is not a valid jq expression.
     #[error("validate.assertions[{index}].jq: {source}")]
@@ -73,7 +72,7 @@ impl Validation {
         operation: Option<&ApiOperation>,
     ) -> Result<Self, ValidationError> {
         let compile = |(index, assertion): (usize, &Assertion)| {
-            let condition = Condition::compile(&assertion.jq)
+            let condition = jq::Query::compile(&assertion.jq)
                 .map_err(|source| ValidationError::Expression { index, source })?;
             Ok((assertion.clone(), condition))
         };

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::PayloadError;
 use super::registry::{OCTETS, PayloadType, ROWS, Row, row_of_extension};
 
 /// The description of a payload: its type, its media type, and the extension of its file.
@@ -54,45 +53,11 @@ impl Descriptor {
         }
     }
 
-    /// Completes a partial description. The first of these that applies decides: a known extension without type and
-    /// media type, a known media type, the payload type, an unknown extension, plain bytes. The given extension stays
-    /// unless it belongs to another type. Blank texts and unknown media types are ignored.
-    pub fn normalise(
-        payload_type: Option<&str>,
-        media_type: Option<&str>,
-        extension: Option<&str>,
-    ) -> Result<Self, PayloadError> {
-        let given = |text: Option<&'_ str>| text.is_some_and(|text| !text.trim().is_empty());
-        let by_media_type = media_type.and_then(Self::from_media_type);
-        let base = match (by_media_type, payload_type.filter(|_| given(payload_type))) {
-            (Some(descriptor), _) => Some(descriptor),
-            (None, Some(name)) => Some(Self::of(
-                PayloadType::parse_name(name)
-                    .ok_or_else(|| PayloadError::UnsupportedType(name.trim().to_owned()))?,
-            )),
-            (None, None) => None,
-        };
-        let extension = extension.filter(|_| given(extension));
-        Ok(match (base, extension) {
-            (Some(base), None) => base,
-            (Some(base), Some(extension)) => base.keeping(with_dot(extension)),
-            (None, Some(extension)) => Self::from_extension(extension),
-            (None, None) => Self::of(PayloadType::OctetStream),
-        })
-    }
-
     fn of_row(row: &'static Row) -> Self {
         Self {
             payload_type: row.payload_type,
             media_type: row.media_types[0],
             extension: Cow::Borrowed(row.extensions[0]),
-        }
-    }
-
-    fn keeping(self, extension: String) -> Self {
-        match row_of_extension(&extension) {
-            Some(row) if row.payload_type != self.payload_type => self,
-            _ => self.with_extension(extension),
         }
     }
 

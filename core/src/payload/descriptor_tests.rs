@@ -1,6 +1,5 @@
 //! Tests of formats, extensions and media types.
 
-use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
@@ -90,57 +89,4 @@ fn extensions(#[case] extension: &str, #[case] name: &str, #[case] media_type: &
 #[case("", None)]
 fn media_types(#[case] media_type: &str, #[case] expected: Option<(&str, &str, &str)>) {
     assert_eq!(Descriptor::from_media_type(media_type).as_ref().map(described), expected);
-}
-
-#[rstest]
-#[case::known_extension_alone(None, None, Some(".yml"), ("yaml", "application/yaml", ".yml"))]
-#[case::media_type_beats_payload_type(
-    Some("json"), Some("text/yaml"), None, ("yaml", "application/yaml", ".yaml"))]
-#[case::media_type_beats_a_wrong_payload_type(
-    Some("toml"), Some("text/yaml"), None, ("yaml", "application/yaml", ".yaml"))]
-#[case::extension_of_the_same_type_stays(
-    None, Some("application/yaml"), Some(".yml"), ("yaml", "application/yaml", ".yml"))]
-#[case::extension_of_another_type_is_replaced(
-    None, Some("application/yaml"), Some(".json"), ("yaml", "application/yaml", ".yaml"))]
-#[case::unknown_extension_stays(None, Some("text/plain"), Some(".sh"), ("text", "text/plain", ".sh"))]
-#[case::payload_type_alone(Some("hcl"), None, None, ("hcl", "application/hcl", ".hcl"))]
-#[case::payload_type_and_its_extension(
-    Some("properties"), None, Some(".props"), ("properties", "text/x-java-properties", ".props"))]
-#[case::payload_type_beats_extension(Some("xml"), None, Some(".json"), ("xml", "application/xml", ".xml"))]
-#[case::unknown_media_type_is_absent(
-    None, Some("image/png"), Some(".json"), ("json", "application/json", ".json"))]
-#[case::unknown_media_type_and_payload_type(
-    Some("ini"), Some("image/png"), None, ("ini", "application/ini", ".ini"))]
-#[case::unknown_extension(None, None, Some("sh"), ("octet-stream", "application/octet-stream", ".sh"))]
-#[case::nothing(None, None, None, ("octet-stream", "application/octet-stream", ".bin"))]
-#[case::blanks(Some(" "), Some(""), Some(""), ("octet-stream", "application/octet-stream", ".bin"))]
-fn normalised(
-    #[case] payload_type: Option<&str>,
-    #[case] media_type: Option<&str>,
-    #[case] extension: Option<&str>,
-    #[case] expected: (&str, &str, &str),
-) {
-    let descriptor = Descriptor::normalise(payload_type, media_type, extension).unwrap();
-    assert_eq!(described(&descriptor), expected);
-}
-
-#[test]
-fn an_unsupported_payload_type_is_an_error() {
-    let error = Descriptor::normalise(Some("toml"), Some("image/png"), Some(".json")).unwrap_err();
-    assert_eq!(error, PayloadError::UnsupportedType("toml".into()));
-}
-
-proptest! {
-    #[test]
-    fn normalising_is_idempotent(
-        payload_type in prop::option::of("json|yaml|text|binary"),
-        media_type in prop::option::of("text/(csv|yaml|x)|application/[a-z]{1,3}\\+(json|xml)"),
-        extension in prop::option::of("\\.?(yml|json|sh|CSV)"),
-    ) {
-        let once = Descriptor::normalise(
-            payload_type.as_deref(), media_type.as_deref(), extension.as_deref()).unwrap();
-        let twice = Descriptor::normalise(
-            Some(once.payload_type.name()), Some(once.media_type), Some(&once.extension)).unwrap();
-        prop_assert_eq!(once, twice);
-    }
 }

@@ -1,4 +1,4 @@
-//! The errors of payloads and their descriptors.
+//! The errors of payloads.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,17 +13,12 @@ pub(crate) const TOO_HEAVY: &str =
     "the document has too many values: decoded, it exceeds the limit of memory";
 pub(super) const NOT_FINITE: &str = "a number that is not finite as a 64-bit float";
 
-/// A failure to describe, decode or encode a payload.
+/// A failure to decode or encode a payload.
 ///
 /// Messages name types, keys and places, but never a scalar of the document, because it may be a secret. The file is
 /// not known here; callers add it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// The payload type does not exist.
-    #[error(
-        "payload type \"{0}\" is not supported; use json, yaml, ini, properties, xml, hcl, text or octet-stream"
-    )]
-    UnsupportedType(String),
     /// The bytes are not a document of the format, or contain a value outside of the value model.
     #[error("cannot decode {payload_type}, {position}: {reason}")]
     Decode {
@@ -69,7 +64,7 @@ impl PayloadError {
     pub fn is_number_out_of_range(&self) -> bool {
         match self {
             Self::Decode { reason, .. } => matches!(reason.as_ref(), WIDE_INTEGER | NOT_FINITE),
-            Self::UnsupportedType(_) | Self::Encode { .. } => false,
+            Self::Encode { .. } => false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use jaq_json::{Map, Num, Val};
 
-use super::{Failure, StopReason};
+use super::{EvaluationError, StopReason};
 use crate::payload::{MAX_DEPTH, Object, Value};
 
 /// The bytes that each value counts in addition to its text.
@@ -47,19 +47,19 @@ fn float(number: &Num) -> f64 {
 }
 
 /// Converts a result; `budget` is the remaining number of bytes.
-pub(super) fn from_jq(value: &Val, budget: &mut usize) -> Result<Value, Failure> {
+pub(super) fn from_jq(value: &Val, budget: &mut usize) -> Result<Value, EvaluationError> {
     convert(value, budget, MAX_DEPTH)
 }
 
-fn convert(value: &Val, budget: &mut usize, depth: usize) -> Result<Value, Failure> {
+fn convert(value: &Val, budget: &mut usize, depth: usize) -> Result<Value, EvaluationError> {
     spend(budget, NODE)?;
-    let below = || depth.checked_sub(1).ok_or(Failure::Stopped(StopReason::Depth));
+    let below = || depth.checked_sub(1).ok_or(EvaluationError::Stopped(StopReason::Depth));
     Ok(match value {
         Val::Null => Value::Null,
         Val::Bool(value) => Value::Bool(*value),
         Val::Num(number) => self::number(number)?,
         Val::TStr(text) => Value::String(self::text(text, budget)?),
-        Val::BStr(_) => return Err(Failure::Result("it contains bytes; convert them to text")),
+        Val::BStr(_) => return Err(EvaluationError::Result("it contains bytes; convert them to text")),
         Val::Arr(items) => {
             let depth = below()?;
             Value::Array(items.iter().map(|item| convert(item, budget, depth)).collect::<Result<_, _>>()?)
@@ -69,7 +69,7 @@ fn convert(value: &Val, budget: &mut usize, depth: usize) -> Result<Value, Failu
             let mut object = Object::new();
             for (key, member) in members.iter() {
                 let Val::TStr(key) = key else {
-                    return Err(Failure::Result("an object has a key that is not text"));
+                    return Err(EvaluationError::Result("an object has a key that is not text"));
                 };
                 object.insert(self::text(key, budget)?, convert(member, budget, depth)?);
             }
@@ -78,7 +78,7 @@ fn convert(value: &Val, budget: &mut usize, depth: usize) -> Result<Value, Failu
     })
 }
 
-fn number(number: &Num) -> Result<Value, Failure> {
+fn number(number: &Num) -> Result<Value, EvaluationError> {
     if let Some(integer) = number.as_isize().and_then(|integer| i64::try_from(integer).ok()) {
         return Ok(Value::Int(integer));
     }
@@ -89,23 +89,23 @@ fn number(number: &Num) -> Result<Value, Failure> {
     }
     let float = float(number);
     if float.is_nan() {
-        return Err(Failure::Result("it contains the number nan"));
+        return Err(EvaluationError::Result("it contains the number nan"));
     }
     if float.is_infinite() {
-        return Err(Failure::Result("it contains an infinite number"));
+        return Err(EvaluationError::Result("it contains an infinite number"));
     }
     Ok(Value::Float(float))
 }
 
-fn text(bytes: &[u8], budget: &mut usize) -> Result<String, Failure> {
+fn text(bytes: &[u8], budget: &mut usize) -> Result<String, EvaluationError> {
     spend(budget, bytes.len())?;
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(Failure::Result("it contains text that is not UTF-8")),
+        Err(_) => Err(EvaluationError::Result("it contains text that is not UTF-8")),
     }
 }
 
-fn spend(budget: &mut usize, bytes: usize) -> Result<(), Failure> {
-    *budget = budget.checked_sub(bytes).ok_or(Failure::Stopped(StopReason::Output))?;
+fn spend(budget: &mut usize, bytes: usize) -> Result<(), EvaluationError> {
+    *budget = budget.checked_sub(bytes).ok_or(EvaluationError::Stopped(StopReason::Output))?;
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Measures one evaluation against its limits.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use jaq_json::Val;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::resources::ResourceReader;
-use super::{Failure, OUTPUT_LIMIT, STACK_LIMIT, TIME_LIMIT, VOLUME_LIMIT};
+use super::{EvaluationError, STACK_LIMIT, StopReason, VOLUME_LIMIT};
 
 /// The maximum nesting of values and length of paths in an expression. Payloads nest less.
 pub(super) const MAX_NESTING: usize = 512;
@@ -27,30 +26,6 @@ const OBJECT: usize = 64;
 /// The bytes of a member in addition to its key and value.
 const MEMBER: usize = 32;
 
-/// A limit of jq expressions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// The evaluation took too long.
-    Time,
-    /// The evaluation created too many or too large values.
-    Memory,
-    /// The results are too large.
-    Output,
-    /// The recursion or the nesting of values is too deep.
-    Depth,
-}
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Time => write!(f, "it took longer than {} s", TIME_LIMIT.as_secs()),
-            Self::Memory => write!(f, "it created values of more than {} MiB", VOLUME_LIMIT >> 20),
-            Self::Output => write!(f, "its results are larger than {} MiB", OUTPUT_LIMIT >> 20),
-            Self::Depth => write!(f, "its recursion or nesting is too deep"),
-        }
-    }
-}
-
 /// The evaluation ended; [`Meter::failure`] returns the cause.
 #[derive(Debug)]
 pub(super) struct Ended;
@@ -63,7 +38,7 @@ pub(super) struct Meter<'a> {
     steps: Cell<u32>,
     volume_left: Cell<usize>,
     stack_base: usize,
-    failure: RefCell<Option<Failure>>,
+    failure: RefCell<Option<EvaluationError>>,
 }
 
 impl<'a> Meter<'a> {
@@ -79,19 +54,19 @@ impl<'a> Meter<'a> {
     }
 
     /// Returns the cause of the end of the evaluation.
-    pub(super) fn failure(&self) -> Failure {
+    pub(super) fn failure(&self) -> EvaluationError {
         let failure = self.failure.borrow().clone();
-        failure.unwrap_or_else(|| Failure::Evaluation("it ended without a reason".to_owned()))
+        failure.unwrap_or_else(|| EvaluationError::Failed("it ended without a reason".to_owned()))
     }
 
     /// Ends the evaluation; the first cause is kept.
-    pub(super) fn end(&self, failure: Failure) -> Ended {
+    pub(super) fn end(&self, failure: EvaluationError) -> Ended {
         self.failure.borrow_mut().get_or_insert(failure);
         Ended
     }
 
     fn stop(&self, reason: StopReason) -> Ended {
-        self.end(Failure::Stopped(reason))
+        self.end(EvaluationError::Stopped(reason))
     }
 
     /// Counts one step, and checks the stack and, at intervals, the clock.

@@ -22,11 +22,13 @@ mod cache;
 mod compile;
 mod convert;
 mod describe;
+mod error;
 mod instrument;
 mod library;
 mod machine;
 mod meter;
 mod natives;
+mod query;
 mod resources;
 mod shape;
 mod update;
@@ -41,10 +43,10 @@ use jaq_json::Val;
 
 pub use cache::ProgramCache;
 pub use compile::ExpressionError;
-pub use meter::StopReason;
+pub use error::{EvaluationError, Panicked, StopReason};
+pub use query::Query;
 pub use resources::{Context, ResourceError, ResourceReader};
 
-use crate::path::{LogicalPath, PathError};
 use crate::payload::Value;
 use machine::{Machine, Run};
 use meter::Meter;
@@ -61,17 +63,6 @@ const STACK: usize = 64 << 20;
 const STACK_RESERVE: usize = 4 << 20;
 /// The maximum use of the stack at a toll. The rest is sufficient for the code between two tolls.
 const STACK_LIMIT: usize = 32 << 20;
-
-/// An evaluation has no result.
-#[derive(Clone, Debug)]
-pub(crate) enum Failure {
-    Evaluation(String),
-    Stopped(StopReason),
-    Result(&'static str),
-    NoReader,
-    ResourcePath(Option<PathError>),
-    Resource(LogicalPath, ResourceError),
-}
 
 /// The origin of the text of an expression, which determines whether messages may quote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +94,7 @@ impl Program {
 
     /// Returns the result for `input`: null if there is no output, the output if there is one, otherwise an array of
     /// the outputs. Must run on the stack of [`on_large_stack`].
-    pub(crate) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, Failure> {
+    pub(crate) fn run(&self, input: &Value, context: Context<'_>) -> Result<Value, EvaluationError> {
         self.run_metered(input, context.observed, &Meter::start(context.resources, TIME_LIMIT))
     }
 
@@ -112,13 +103,8 @@ impl Program {
         input: &Value,
         observed: Option<&Value>,
         meter: &Meter<'_>,
-    ) -> Result<Value, Failure> {
-        let mut budget = OUTPUT_LIMIT;
-        let mut outputs = Vec::new();
-        self.each_output(input, observed, meter, |output| {
-            outputs.push(convert::from_jq(output, &mut budget)?);
-            Ok(ControlFlow::Continue(()))
-        })?;
+    ) -> Result<Value, EvaluationError> {
+        let mut outputs = self.outputs(input, observed, meter)?;
         Ok(match outputs.len() {
             0 => Value::Null,
             1 => outputs.remove(0),
@@ -126,15 +112,18 @@ impl Program {
         })
     }
 
-    /// Returns whether an output for `input` is neither null nor false. Further outputs are not computed. Must run on
-    /// the stack of [`on_large_stack`].
-    pub(crate) fn holds(&self, input: &Value) -> Result<bool, Failure> {
-        let mut holds = false;
-        self.each_output(input, None, &Meter::start(None, TIME_LIMIT), |output| {
-            holds = !matches!(output, Val::Null | Val::Bool(false));
-            Ok(if holds { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    fn outputs(
+        &self,
+        input: &Value,
+        observed: Option<&Value>,
+        meter: &Meter<'_>,
+    ) -> Result<Vec<Value>, EvaluationError> {
+        let (mut budget, mut outputs) = (OUTPUT_LIMIT, Vec::new());
+        self.each_output(input, observed, meter, |output| {
+            outputs.push(convert::from_jq(output, &mut budget)?);
+            Ok(ControlFlow::Continue(()))
         })?;
-        Ok(holds)
+        Ok(outputs)
     }
 
     fn each_output(
@@ -142,14 +131,15 @@ impl Program {
         input: &Value,
         observed: Option<&Value>,
         meter: &Meter<'_>,
-        mut take: impl FnMut(&Val) -> Result<ControlFlow<()>, Failure>,
-    ) -> Result<(), Failure> {
-        let to_jq = |value| convert::to_jq(value).map_err(|reason| Failure::Evaluation(reason.to_owned()));
+        mut take: impl FnMut(&Val) -> Result<ControlFlow<()>, EvaluationError>,
+    ) -> Result<(), EvaluationError> {
+        let to_jq =
+            |value| convert::to_jq(value).map_err(|reason| EvaluationError::Failed(reason.to_owned()));
         let (input, observed) = (to_jq(input)?, observed.map_or(Ok(Val::Null), to_jq)?);
         let context = Ctx::new(Run { lut: &self.filter.lut, meter }, Vars::new([observed]));
         for output in self.filter.id.run::<Machine>((context, input)) {
             let output = output.map_err(|exception| match exception.get_err() {
-                Ok(error) => Failure::Evaluation(describe::error(error, self.source.as_deref())),
+                Ok(error) => EvaluationError::Failed(describe::error(error, self.source.as_deref())),
                 // Only tolls raise exceptions that are not errors, and the meter has their cause.
                 Err(_) => meter.failure(),
             })?;
@@ -161,59 +151,6 @@ impl Program {
         Ok(())
     }
 }
-
-/// A jq expression of a user about a result.
-#[derive(Debug)]
-pub struct Query(Program);
-
-/// A query has no result.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum QueryError {
-    /// The expression fails for this input, for the reason in the text.
-    #[error("the jq expression fails: {0}")]
-    Evaluation(String),
-    /// The evaluation exceeds a limit.
-    #[error("the jq expression was stopped: {0}")]
-    Stopped(StopReason),
-    /// An output has no form as a value.
-    #[error("the jq expression has an unusable result: {0}")]
-    Result(&'static str),
-    /// The interpreter failed.
-    #[error(transparent)]
-    Panicked(#[from] Panicked),
-}
-
-impl Query {
-    /// Compiles an expression.
-    pub fn compile(text: &str) -> Result<Self, ExpressionError> {
-        Program::compile(text, Origin::Metadata).map(Self)
-    }
-
-    /// Returns all outputs for `input`.
-    pub fn run(&self, input: &Value) -> Result<Vec<Value>, QueryError> {
-        let (mut budget, mut outputs) = (OUTPUT_LIMIT, Vec::new());
-        let run = || {
-            self.0.each_output(input, None, &Meter::start(None, TIME_LIMIT), |output| {
-                outputs.push(convert::from_jq(output, &mut budget)?);
-                Ok(ControlFlow::Continue(()))
-            })
-        };
-        on_large_stack(run)?.map_err(|failure| match failure {
-            Failure::Evaluation(reason) => QueryError::Evaluation(reason),
-            Failure::Stopped(reason) => QueryError::Stopped(reason),
-            Failure::Result(reason) => QueryError::Result(reason),
-            Failure::NoReader | Failure::ResourcePath(_) | Failure::Resource(..) => {
-                QueryError::Evaluation("resource() is for transforms".to_owned())
-            }
-        })?;
-        Ok(outputs)
-    }
-}
-
-/// The interpreter panicked because of a bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the jq interpreter panicked; please report the expression")]
-pub struct Panicked;
 
 /// Calls `work` with the stack that evaluations need: the current one if it has enough space.
 pub(crate) fn on_large_stack<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {

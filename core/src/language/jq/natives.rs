@@ -7,7 +7,7 @@ use jaq_json::{Num, Val};
 
 use super::machine::Machine;
 use super::meter::{Ended, Meter, shallow_size};
-use super::{Failure, convert, update};
+use super::{EvaluationError, convert, update};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, decode};
 
@@ -275,18 +275,18 @@ fn resource((mut context, _): Cv<'_, Machine>) -> ValXs<'_, Val> {
 }
 
 fn read(meter: &Meter<'_>, argument: &Val) -> Result<Val, Ended> {
-    let Some(reader) = meter.resources else { return Err(meter.end(Failure::NoReader)) };
+    let Some(reader) = meter.resources else { return Err(meter.end(EvaluationError::NoReader)) };
     let text = match argument {
         Val::TStr(text) => std::str::from_utf8(text).ok(),
         _ => None,
     };
     let path = text.ok_or(None).and_then(|text| LogicalPath::parse(text.trim()).map_err(Some));
-    let path = path.map_err(|source| meter.end(Failure::ResourcePath(source)))?;
+    let path = path.map_err(|source| meter.end(EvaluationError::ResourcePath(source)))?;
     let value = meter
         .without_clock(|| reader.read(&path))
-        .map_err(|failure| meter.end(Failure::Resource(path.clone(), failure)))?;
+        .map_err(|failure| meter.end(EvaluationError::Resource(path.clone(), failure)))?;
     let value = convert::to_jq(&value)
-        .map_err(|_| meter.end(Failure::Evaluation(format!("resource(\"{path}\") is not structured"))))?;
+        .map_err(|_| meter.end(EvaluationError::Failed(format!("resource(\"{path}\") is not structured"))))?;
     meter.hold(&value)?;
     Ok(value)
 }

@@ -15,18 +15,18 @@ fn json(text: &str) -> Value {
 }
 
 /// Evaluates with the time limit `time`.
-fn within(time: Duration, text: &str, input: &Value) -> Result<Value, Failure> {
+fn within(time: Duration, text: &str, input: &Value) -> Result<Value, EvaluationError> {
     let program = Program::compile(text, Origin::Metadata).unwrap();
     on_large_stack(|| program.run_metered(input, None, &Meter::start(None, time))).unwrap()
 }
 
-fn evaluate(text: &str, input: &str) -> Result<Value, Failure> {
+fn evaluate(text: &str, input: &str) -> Result<Value, EvaluationError> {
     within(TIME_LIMIT, text, &json(input))
 }
 
 fn message(text: &str, input: &str) -> String {
     match evaluate(text, input).unwrap_err() {
-        Failure::Evaluation(reason) => reason,
+        EvaluationError::Failed(reason) => reason,
         other => format!("{other:?}"),
     }
 }
@@ -301,7 +301,7 @@ fn nesting_is_bounded(#[case] open: &str, #[case] core: &str, #[case] close: &st
 #[case("[{(1, null | tojson | tonumber? // 1): 2}]", "a key that is not text")]
 fn results_outside_of_the_model(#[case] text: &str, #[case] expected: &str) {
     let failure = evaluate(text, "null").unwrap_err();
-    assert!(matches!(failure, Failure::Result(reason) if reason.contains(expected)), "{failure:?}");
+    assert!(matches!(failure, EvaluationError::Result(reason) if reason.contains(expected)), "{failure:?}");
 }
 
 #[rstest]
@@ -333,7 +333,7 @@ fn messages_do_not_contain_values(#[case] text: &str, #[case] input: &str, #[cas
 fn rendered_expressions_are_not_quoted() {
     let program = Program::compile("error(\"hush\")", Origin::Rendered).unwrap();
     let failure = on_large_stack(|| program.run(&Value::Null, Context::default())).unwrap().unwrap_err();
-    assert!(matches!(&failure, Failure::Evaluation(reason) if !reason.contains("hush")), "{failure:?}");
+    assert!(matches!(&failure, EvaluationError::Failed(reason) if !reason.contains("hush")), "{failure:?}");
     assert!(!format!("{program:?}").contains("hush"));
 }
 
@@ -417,7 +417,7 @@ fn everything_ends(#[case] text: &str) {
     let limit = Duration::from_millis(100);
     let start = Instant::now();
     let result = within(limit, &expand(text), &Value::Null);
-    assert!(matches!(result, Err(Failure::Stopped(_))), "{result:.200?}");
+    assert!(matches!(result, Err(EvaluationError::Stopped(_))), "{result:.200?}");
     // In debug builds, one native function on 256 MiB takes long.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
@@ -454,7 +454,7 @@ fn ordinary_work_fits_the_limits(#[case] text: &str, #[case] expected: &str) {
 #[test]
 fn reasons_name_the_exceeded_limit() {
     let reason_within = |time, text: &str| match within(time, text, &Value::Null) {
-        Err(Failure::Stopped(reason)) => reason,
+        Err(EvaluationError::Stopped(reason)) => reason,
         other => panic!("{other:?}"),
     };
     let reason = |text: &str| reason_within(Duration::from_mins(1), text);

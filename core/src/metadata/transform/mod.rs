@@ -23,7 +23,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod condition;
 mod error;
 mod member;
 mod parts;
@@ -35,7 +34,6 @@ use crate::payload::Value;
 
 /// The steps of metadata, with the templates in their jq expressions already rendered.
 pub use super::document::Step;
-pub use condition::{Condition, ConditionError};
 pub use error::TransformError;
 pub use member::{MemberPath, member_expression};
 use parts::Parts;
@@ -135,17 +133,15 @@ impl Pipeline {
     }
 
     fn run(&self, value: Value, context: Context<'_>) -> Result<Value, TransformError> {
+        let at = |step| move |source| TransformError::Evaluation { step, source };
         self.steps.iter().enumerate().try_fold(value, |value, (index, step)| match step {
             Compiled::Select(parts) => Ok(parts.select(value)),
             Compiled::Exclude(parts) => Ok(parts.exclude(value)),
             Compiled::Member(path, program) => path.take(value).or_else(|value| {
                 let failed = jq::on_large_stack(|| program.run(&value, context));
-                let failed = failed.map_err(TransformError::Panicked)?;
-                failed.map_err(|failure| TransformError::from_jq(index, failure))
+                failed.map_err(TransformError::Panicked)?.map_err(at(index))
             }),
-            Compiled::Jq(program) => {
-                program.run(&value, context).map_err(|failure| TransformError::from_jq(index, failure))
-            }
+            Compiled::Jq(program) => program.run(&value, context).map_err(at(index)),
         })
     }
 }

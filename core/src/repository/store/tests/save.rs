@@ -61,7 +61,7 @@ fn the_format_of_a_write(
 #[case::unknown_extension_is_kept(Value::Bytes(b"x".to_vec()), Some(Descriptor::from_extension(".Foo")), "resource.Foo")]
 #[case::type_and_unknown_extension(
     Value::Int(1),
-    Some(Descriptor::normalise(Some("yaml"), None, Some(".conf")).unwrap()),
+    Some(Descriptor { extension: ".conf".into(), ..Descriptor::of(PayloadType::Yaml) }),
     "resource.yaml"
 )]
 #[case::several_dots(Value::Bytes(b"x".to_vec()), Some(Descriptor::from_extension(".tar.gz")), "resource.tar.gz")]
