@@ -276,19 +276,27 @@ async fn one_page_is_read(#[case] metadata: &str, #[case] routes: &'static [Rout
     assert_eq!(server.requests(), [routes[0].0]);
 }
 
-/// Some servers filter their pages, so a few may be empty. A server may also link from each page to another one.
+/// Some servers filter their pages, so a few may be empty. A server may also link from each page to another one, and
+/// repeat the entries of the last page.
 #[rstest]
-#[case::filtered(19, "1 2", 21)]
-#[case::endless(50, "1 and more", 21)]
+#[case::filtered("[]", 19, "1 2", 21)]
+#[case::endless("[]", 50, "1 and more", 21)]
+#[case::repeated(r#"[{"id":1}]"#, 50, "1 and more", 21)]
 #[tokio::test]
-async fn a_list_may_have_empty_pages(#[case] empty: usize, #[case] ids: &str, #[case] requests: usize) {
+async fn a_list_may_have_pages_without_new_entries(
+    #[case] page: &'static str,
+    #[case] empty: usize,
+    #[case] ids: &str,
+    #[case] requests: usize,
+) {
+    let without_new = page;
     let leaked = |text: String| -> &'static str { text.leak() };
     let page = |number: usize| -> Route {
         let url = if number == 0 { String::new() } else { format!("?page={number}") };
         let (link, body) = match number {
             0 => ("<?page=1>; rel=next".to_owned(), r#"[{"id":1}]"#),
             _ if number > empty => (String::new(), r#"[{"id":2}]"#),
-            _ => (format!("<?page={}>; rel=next", number + 1), "[]"),
+            _ => (format!("<?page={}>; rel=next", number + 1), without_new),
         };
         (leaked(format!("GET /orders{url}")), 200, leaked(link), body)
     };

@@ -1,11 +1,11 @@
-//! Deletions that the caller asks for.
+//! Deletions that the caller asks for, resets, and deletions that others depend on.
 
 use declarest_core::sync::{Intent, Options, Outcome};
 use serde_json::json;
 
 use crate::api_server::{Answer, ApiServer, Ids};
-use crate::rest_server::Config;
-use crate::world::World;
+use crate::rest_server::{Config, Matcher};
+use crate::world::{World, failure, json as parsed};
 
 /// The server does not show the zone of a record, and needs it to delete the record.
 #[tokio::test]
@@ -32,4 +32,89 @@ operations:
     let report = world.sync_with(server.url(), &[], &options).await;
     assert_eq!(report.outcome, Outcome::Succeeded, "{report:?}");
     assert_eq!(server.get("/records/www"), None);
+}
+
+/// The list that would show whether the shop exists is not available.
+#[tokio::test]
+async fn a_deletion_that_finds_nothing_is_no_success_without_proof() {
+    let config = Config { server_ids: vec!["/shops".to_owned()], ..Config::default() };
+    let files = [
+        ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("shops/rio/resource.json", r#"{"name":"Rio"}"#),
+    ];
+    let world = World::new(config, &files);
+    world.server.put_by_hand("/shops/w-9", parsed(r#"{"id":"w-9","name":"Rio"}"#));
+    world.server.fail(Matcher::new("GET", "/shops"), 405, 9);
+    let options = Options { intent: Intent::Delete, ..Options::default() };
+    let report = world.sync_with(&world.server.url(), &[], &options).await;
+    let (_, message) = failure(&report);
+    assert!(message.contains("cannot determine whether /shops/rio exists"), "{message}");
+    assert_eq!((report.stats.pruned, world.writes()), (0, Vec::new()));
+}
+
+/// The address of the update is wrong.
+#[tokio::test]
+async fn a_reset_that_is_not_found_is_not_done() {
+    let config = Config { collections: vec!["/settings".to_owned()], ..Config::default() };
+    let metadata = "
+resource: {onRemove: {reset: {id: mail, on: false}}}
+operations: {update: {path: '/setting/{{/id}}'}}
+";
+    let world = World::new(config, &[("settings/_/metadata.yaml", metadata)]);
+    world.server.put_by_hand("/settings/mail", parsed(r#"{"id":"mail","on":true}"#));
+    let report = world.prune_declared("/settings/mail", r#"{"id":"mail","on":true}"#).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (0, 1), "{report:?}");
+    assert!(failure(&report).1.contains("/setting/mail"), "{report:?}");
+}
+
+/// A server that refuses each tag does not compare versions.
+#[tokio::test]
+async fn a_reset_does_not_need_a_declaration() {
+    let config = Config { collections: vec!["/settings".to_owned()], etags: true, ..Config::default() };
+    let metadata = "resource: {onRemove: {reset: {id: mail, on: false}}}";
+    let world = World::new(config, &[("settings/_/metadata.yaml", metadata)]);
+    world.server.put_by_hand("/settings/mail", parsed(r#"{"id":"mail","on":true}"#));
+    world.server.fail(Matcher::method("PUT"), 412, 1);
+    let report = world.prune_declared("/settings/mail", r#"{"id":"mail","on":true}"#).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.live("/settings/mail"), r#"{"id":"mail","on":false}"#);
+}
+
+/// The child may be the one that could not be created below the new name of its parent.
+#[tokio::test]
+async fn the_parent_of_a_child_that_is_not_deleted_is_not_deleted() {
+    let config =
+        Config { collections: vec!["/items".to_owned(), "/items/*/parts".to_owned()], ..Config::default() };
+    let files =
+        [("items/hq/resource.json", r#"{"id":"hq"}"#), ("items/hq/parts/c/resource.json", r#"{"id":"c"}"#)];
+    let world = World::new(config, &files);
+    world.server.put_by_hand("/items/main", parsed(r#"{"id":"main"}"#));
+    world.server.put_by_hand("/items/main/parts/c", parsed(r#"{"id":"c"}"#));
+    world.server.fail(Matcher::new("POST", "/items/hq/parts"), 400, 9);
+    let candidates = [("/items/main", r#"{"id":"main"}"#), ("/items/main/parts/c", r#"{"id":"c"}"#)];
+    let report = world.sync_on(&world.server.url(), &candidates).await;
+    assert_eq!((report.stats.created, report.stats.pruned, report.stats.failed), (1, 0, 3), "{report:?}");
+    assert_eq!(world.live("/items/main/parts/c"), r#"{"id":"c"}"#);
+}
+
+/// Without the zone, the address of the record is unknown.
+#[tokio::test]
+async fn a_resource_is_not_deleted_before_those_that_depend_on_it() {
+    let config =
+        Config { collections: vec!["/zones".to_owned(), "/records".to_owned()], ..Config::default() };
+    let files = [
+        ("records/_/metadata.yaml", "resource: {dependsOn: ['/zones/{{/zone}}']}"),
+        ("zones/b/resource.json", r#"{"id":"b"}"#),
+    ];
+    let world = World::new(config, &files);
+    world.server.put_by_hand("/zones/b", parsed(r#"{"id":"b"}"#));
+    world.server.put_by_hand("/zones/a", parsed(r#"{"id":"a"}"#));
+    world.server.put_by_hand("/records/www", parsed(r#"{"id":"www","zone":"a"}"#));
+    world.server.fail(Matcher::new("DELETE", "/records/www"), 400, 1);
+    let candidates = [("/zones/a", r#"{"id":"a"}"#), ("/records/www", r#"{"id":"www","zone":"a"}"#)];
+    let report = world.sync_on(&world.server.url(), &candidates).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (0, 2), "{report:?}");
+    let why = "not deleted: /zones/a: /records/www, which depends on it, could not be deleted";
+    assert!(report.failures.iter().any(|failure| failure.message == why), "{report:?}");
+    assert_eq!(world.sync_on(&world.server.url(), &candidates).await.stats.pruned, 2);
 }

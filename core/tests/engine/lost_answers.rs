@@ -1,9 +1,10 @@
 //! A write whose answer is lost may have been carried out.
 
-use declarest_core::sync::{Intent, Options, PRUNE};
+use declarest_core::sync::{Intent, Options, PRUNE, Reading};
 use rstest::rstest;
 
 use crate::rest_server::{Config, Matcher};
+use crate::scene::Scene;
 use crate::world::{World, failure, json};
 
 /// The server assigns the ids of shops; only the list shows which shop has which name.
@@ -65,6 +66,41 @@ async fn a_create_that_is_late_is_not_sent_again(#[values(true, false)] after_ef
     assert_eq!(world.server.resources().len(), usize::from(after_effect));
 }
 
+/// A commit renames the file while the server may still create the shop.
+#[tokio::test]
+async fn a_create_that_is_late_is_not_sent_for_another_path_either() {
+    let mut scene = late_create().await;
+    scene.remove("/shops/rio");
+    scene.declare("/shops/river", &json(r#"{"name":"rio","tier":"gold"}"#));
+    let (reason, message) = failure(&scene.run(Reading::Each).await);
+    assert_eq!(reason, "TransportError");
+    assert!(message.starts_with("/shops/river: creation outcome unknown"), "{message}");
+    assert_eq!(scene.server().resources().len(), 0);
+}
+
+/// A commit removes the file while the server may still create the shop.
+#[tokio::test]
+async fn what_may_still_be_created_is_not_deleted_yet() {
+    let mut scene = late_create().await;
+    scene.remove("/shops/rio");
+    scene.declare("/shops/lima", &json(r#"{"name":"lima"}"#));
+    let report = scene.run_pruning("/shops/rio", r#"{"name":"rio"}"#).await;
+    assert_eq!((report.stats.created, report.stats.failed, report.failures[0].operation), (1, 1, PRUNE));
+    let message = &report.failures[0].message;
+    assert!(message.starts_with("/shops/rio: creation outcome unknown"), "{message}");
+}
+
+/// A run whose create timed out.
+async fn late_create() -> Scene {
+    let config = Config { server_ids: vec!["/shops".to_owned()], ..Config::default() };
+    let mut scene = Scene::new(config);
+    scene.write("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.declare("/shops/rio", &json(r#"{"name":"rio","tier":"gold"}"#));
+    scene.server().fail(Matcher::method("POST"), 504, 1);
+    assert_eq!(failure(&scene.run(Reading::Each).await).0, "TransportError");
+    scene
+}
+
 #[tokio::test]
 async fn a_create_is_not_sent_for_ever() {
     let world = shops();
@@ -113,6 +149,23 @@ async fn children_go_below_the_id_that_was_found() {
     assert_eq!((report.stats.created, report.stats.failed), (2, 0), "{report:?}");
     assert_eq!(world.live("/shops/w-1/tills/w-2"), r#"{"id":"w-2","name":"t1"}"#);
     assert_eq!(world.writes(), ["POST /shops 200", "POST /shops/w-1/tills 200"]);
+}
+
+/// Another client creates the shop after the list was read, so the server answers 409.
+#[rstest]
+#[case::equal(r#"{"id":"w-9","name":"rio","tier":"gold"}"#)]
+#[case::different(r#"{"id":"w-9","name":"rio","tier":"free"}"#)]
+#[tokio::test]
+async fn children_go_below_the_id_of_a_parent_that_exists(#[case] live: &str) {
+    let world = shops();
+    world.declare("shops/_/tills/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    world.declare("shops/rio/tills/t1/resource.json", r#"{"name":"t1"}"#);
+    let plan = world.plan(&Options::default()).await;
+    world.server.put_by_hand("/shops/w-9", json(live));
+    world.server.fail(Matcher::new("POST", "/shops"), 409, 1);
+    let report = world.apply(plan).await;
+    assert_eq!((report.stats.created, report.stats.failed), (2, 0), "{report:?}");
+    assert_eq!(world.live("/shops/w-9/tills/w-1"), r#"{"id":"w-1","name":"t1"}"#);
 }
 
 #[rstest]

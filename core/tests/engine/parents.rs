@@ -149,3 +149,69 @@ async fn a_list_that_needs_its_parent_does_not_fail_a_plan() {
     assert_eq!(paths, ["/roles/reader", "/roles/reader/permissions/a"]);
     server.abort();
 }
+
+/// The group "12" has the id 40, and another group has the id 12. Both have a member "ana".
+fn groups(metadata_of_members: &str) -> World {
+    let config = Config {
+        collections: vec!["/groups".to_owned(), "/groups/*/members".to_owned()],
+        server_ids: vec!["/groups".to_owned()],
+        ..Config::default()
+    };
+    let world = World::new(
+        config,
+        &[
+            ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+            ("groups/_/members/_/metadata.yaml", metadata_of_members),
+            ("groups/12/resource.json", r#"{"name":"12"}"#),
+        ],
+    );
+    world.server.put_by_hand("/groups/40", json!({"id": "40", "name": "12"}));
+    world.server.put_by_hand("/groups/12", json!({"id": 12, "name": "staff"}));
+    world.server.put_by_hand("/groups/12/members/ana", json!({"id": "ana", "role": "guest"}));
+    world
+}
+
+#[rstest]
+#[case::by_name("")]
+#[case::by_alias("resource: {id: /id, alias: /id}")]
+#[tokio::test]
+async fn a_child_is_not_taken_from_a_parent_whose_id_is_the_name_of_its_own(
+    #[case] metadata: &str,
+    #[values(1, 4)] members: usize,
+    #[values(Reading::Each, Reading::Bulk)] reading: Reading,
+) {
+    let world = groups(metadata);
+    for name in ["ana", "ben", "eva", "leo"].iter().take(members) {
+        let member = json!({"id": name, "role": "admin"}).to_string();
+        world.declare(&format!("groups/12/members/{name}/resource.json"), &member);
+    }
+    let options = Options { reading, first: true, ..Options::default() };
+    let report = world.sync_with(&world.server.url(), &[], &options).await;
+    assert_eq!((report.stats.created, report.stats.failed), (members, 0), "{report:?}");
+    assert_eq!(world.live("/groups/12/members/ana"), r#"{"id":"ana","role":"guest"}"#);
+    assert_eq!(world.live("/groups/40/members/ana"), r#"{"id":"ana","role":"admin"}"#);
+    let settled = world.sync_with(&world.server.url(), &[], &options).await;
+    assert_eq!(settled.stats.unchanged, members + 1, "{settled:?}");
+}
+
+#[tokio::test]
+async fn a_child_of_a_parent_whose_id_is_the_name_of_another_is_not_deleted() {
+    let world = groups("");
+    let report = world.prune_declared("/groups/12/members/ana", r#"{"id":"ana"}"#).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (0, 0), "{report:?}");
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+/// Ids of some servers are texts that look like names.
+#[tokio::test]
+async fn a_deletion_is_sent_below_the_id_of_its_parent() {
+    let world = groups("");
+    world.declare("groups/dev/resource.json", r#"{"name":"dev"}"#);
+    world.server.put_by_hand("/groups/g7", json!({"id": "g7", "name": "dev"}));
+    world.server.put_by_hand("/groups/g7/members/ana", json!({"id": "ana"}));
+    world.server.put_by_hand("/groups/dev", json!({"id": "dev", "name": "g7"}));
+    world.server.put_by_hand("/groups/dev/members/ana", json!({"id": "ana"}));
+    let report = world.prune_declared("/groups/dev/members/ana", r#"{"id":"ana"}"#).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (0, 1), "{report:?}");
+    assert_eq!(world.writes(), Vec::<String>::new());
+}

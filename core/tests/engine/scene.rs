@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::commit::Commit;
 use crate::rest_server::{Config, RestServer};
-use crate::world::World;
+use crate::world::{World, selected};
 
 /// A repository, the server it is about, and what runs learned about that.
 pub struct Scene {
@@ -45,6 +45,20 @@ impl Scene {
     pub fn write(&mut self, file: &str, content: &str) {
         self.world.declare(file, content);
         self.revision += 1;
+    }
+
+    /// Removes a resource in the next revision.
+    pub fn remove(&mut self, path: &str) {
+        self.world.remove(path.trim_start_matches('/'));
+        self.revision += 1;
+    }
+
+    /// A run that also deletes what was declared at `path` once, with this payload.
+    pub async fn run_pruning(&self, path: &str, payload: &str) -> Report {
+        let session = self.session();
+        let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let selection = Selection { prune: selected(&[(path, payload)]).prune, ..everything };
+        sync::run(&session, selection, &Options::default(), &Stop::default()).await
     }
 
     fn session(&self) -> Session {

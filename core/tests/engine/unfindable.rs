@@ -70,3 +70,39 @@ async fn later_runs_do_not_show_an_id_that_is_a_secret() {
         tokio::time::sleep(wait).await;
     }
 }
+
+/// The answer to the create is about a job, whose id is that of a thing of another client.
+#[tokio::test]
+async fn the_id_of_a_job_is_not_that_of_the_resource() {
+    let server = ApiServer::start(&["/things"], |request, store| {
+        if !request.is("POST", "/things") {
+            return request.rest(store, Ids::Given);
+        }
+        store.put("/things/6", json!({"id": 6, "name": "ours"}));
+        Answer::json(201, &json!({"job": "queued"})).header("location", "/jobs/5")
+    });
+    server.put("/things/5", json!({"id": 5, "name": "theirs", "tier": "free"}));
+    let world = World::new(Config::default(), &[]);
+    world.declare("things/ours/resource.json", r#"{"name":"ours","tier":"gold"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!(server.get("/things/5").unwrap()["name"], "theirs", "{report:?}");
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(server.get("/things/6").unwrap()["tier"], "gold", "{report:?}");
+}
+
+/// Nothing that the thing shows has the name of the file.
+#[tokio::test]
+async fn what_only_an_id_connects_with_a_create_is_not_updated() {
+    let server = ApiServer::start(&["/things"], |request, store| {
+        if request.is("POST", "/things") {
+            return Answer::json(201, &json!({"job": "queued"})).header("location", "/jobs/5");
+        }
+        request.rest(store, Ids::Given)
+    });
+    server.put("/things/5", json!({"id": 5, "color": "red"}));
+    let world = World::new(Config::default(), &[]);
+    world.declare("things/ours/resource.json", r#"{"color":"blue"}"#);
+    let (_, message) = failure(&world.sync_on(server.url(), &[]).await);
+    assert!(message.contains("/things/ours"), "{message}");
+    assert_eq!(server.get("/things/5"), Some(json!({"id": 5, "color": "red"})));
+}

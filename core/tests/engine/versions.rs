@@ -69,6 +69,30 @@ async fn an_update_meets_nothing() {
     assert_eq!(world.writes(), ["PUT /shops/rio 412", "POST /shops 201"]);
 }
 
+/// The server executes the create, and its answer is lost.
+#[tokio::test]
+async fn an_update_meets_nothing_and_the_answer_to_the_create_is_lost() {
+    let world = shops();
+    let plan = world.plan(&Options::default()).await;
+    world.server.delete_by_hand("/shops/rio");
+    world.server.fail_after_effect(Matcher::method("POST"), 502, 1);
+    let report = world.apply(plan).await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.writes(), ["PUT /shops/rio 412", "POST /shops 502"]);
+}
+
+#[tokio::test]
+async fn an_update_meets_nothing_and_deferred_attributes_are_set_after_the_create() {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", "resource: {deferredAttributes: [/tier]}");
+    let plan = world.plan(&Options::default()).await;
+    world.server.delete_by_hand("/shops/rio");
+    let report = world.apply(plan).await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.writes(), ["PUT /shops/rio 412", "POST /shops 201", "PUT /shops/rio 200"]);
+    assert_eq!(world.live("/shops/rio"), r#"{"id":"rio","tier":"gold"}"#);
+}
+
 #[tokio::test]
 async fn without_interference_one_request_is_enough() {
     let world = shops();

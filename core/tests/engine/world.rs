@@ -71,6 +71,11 @@ impl World {
         std::fs::write(file, content).unwrap();
     }
 
+    /// Removes a directory of the repository.
+    pub fn remove(&self, directory: &str) {
+        std::fs::remove_dir_all(self.directory.path().join(directory)).unwrap();
+    }
+
     pub fn session(&self) -> Session {
         let tree: Arc<dyn Tree> = Arc::new(DirTree::open(self.directory.path()).unwrap());
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));
@@ -140,7 +145,7 @@ impl World {
 }
 
 /// Selects the deletion of what was declared at these paths once, with these payloads.
-fn selected(candidates: &[(&str, &str)]) -> Selection {
+pub fn selected(candidates: &[(&str, &str)]) -> Selection {
     let candidate = |(path, payload): &(&str, &str)| Candidate {
         path: LogicalPath::parse(path).unwrap(),
         payload: decode(PayloadType::Json, payload.as_bytes()).unwrap(),

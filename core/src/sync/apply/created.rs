@@ -8,7 +8,8 @@ use http::StatusCode;
 use super::given;
 use super::write::{Attempt, Rest, decided, id_of, shown_whole};
 use crate::error::{Categorized as _, Category};
-use crate::metadata::{Entry, Listing, Stated};
+use crate::metadata::{Entry, Listing, Stated, is_named};
+use crate::payload::Value;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{Action, Call, Match, Observed, Reason, Resource, Step, SyncError, Wanted};
 use crate::sync::tasks::evaluated;
@@ -28,9 +29,7 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let Some(found) = self.writer.new_lists.read_member(&at).await? else { return Ok(None) };
-        self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
-        let decided = self.writer.decided((Step::Create, Reason::Missing), desired, found).await?;
-        let Some(update) = decided.and_then(Action::into_call) else { return Ok(Some(Step::Skip)) };
+        let Some(update) = self.take_over(desired, found).await? else { return Ok(Some(Step::Skip)) };
         self.exchange(&update.request).await?;
         Ok(Some(Step::Update))
     }
@@ -44,7 +43,7 @@ impl Attempt<'_> {
                 id = self.complete(&desired, response, id).await?;
             } else {
                 // The update that completes it may find no resource yet, and must not create a second one.
-                self.expect();
+                self.expect(&desired);
             }
             self.check_found(&desired, id.as_deref()).await?;
             let wanted = Wanted::of(&desired);
@@ -78,17 +77,21 @@ impl Attempt<'_> {
         Err(SyncError::Unfindable(self.path(), id))
     }
 
-    /// Prevents further creates while the server may still execute this one. Returns that time.
-    fn expect(&self) -> Duration {
+    /// Prevents further creates of `desired` while the server may still execute this one. Returns that time.
+    fn expect(&self, desired: &Resource) -> Duration {
         let wait = self.writer.session.client.attempt_timeout();
-        self.writer.session.knowledge.expect(&self.action.path, wait);
+        self.writer.session.knowledge.expect(desired, wait);
         wait
     }
 
     /// Returns the error of a create that timed out. The server may still execute it, so only a later run may search
     /// for the resource.
-    pub fn uncertain(&self, lost: ServerError) -> SyncError {
-        let why = format!("a run after {} s looks for it", self.expect().as_secs_f64());
+    pub async fn uncertain(&self, lost: ServerError) -> SyncError {
+        let desired = match self.desired().await {
+            Ok(desired) => desired,
+            Err(error) => return error,
+        };
+        let why = format!("a run after {} s looks for it", self.expect(&desired).as_secs_f64());
         SyncError::Unsure(self.path(), Box::new(lost), why)
     }
 
@@ -112,7 +115,7 @@ impl Attempt<'_> {
             Ok(observed) => observed,
             Err(error) if error.category() == Category::Transport => {
                 // It exists, so the further pass must not create it even if the server does not show it yet.
-                self.expect();
+                self.expect(desired);
                 let _ = self.rest.set(Rest::Unread);
                 return Ok(id);
             }
@@ -122,12 +125,16 @@ impl Attempt<'_> {
             Err(_) => return Ok(id),
         };
         if observed.payload.is_none() {
-            self.expect();
+            self.expect(desired);
             // An accepted create may fail later.
             if response.status != StatusCode::ACCEPTED {
                 self.writer.session.knowledge.lose(desired, id);
             }
             return Err(SyncError::NotShown(self.path(), response.status.as_u16()));
+        }
+        // Without a name that it states, it may be something else that has this id.
+        if is_unnamed(&Wanted::of(desired), &observed, id.as_deref()) {
+            return Ok(id);
         }
         let found = observed.clone();
         match self.correction(desired.clone(), observed).await? {
@@ -151,7 +158,9 @@ impl Attempt<'_> {
         let addressed = shown.as_deref().map_or_else(|| at.clone(), |id| at.with_remote_id(id));
         let remote = self.writer.referred.with_references_only();
         let (searched, shown) = match remote.read_at(&addressed).await {
-            Ok(observed) if observed.other_alias(&Wanted::of(&at)).is_none() => {
+            Ok(observed)
+                if observed.other_alias(&Wanted::of(&at)).is_none() && !is_another(&at, &observed) =>
+            {
                 let id = shown.or_else(|| given::shown_in(self.call, observed.payload.as_ref()?));
                 return (Ok(observed), id);
             }
@@ -188,8 +197,7 @@ impl Attempt<'_> {
                 observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
             };
             let observed = self.read(&desired).await.ok().filter(is_it).ok_or(error)?;
-            let decided = self.writer.decided((Step::Create, Reason::Missing), desired, observed).await?;
-            decided.and_then(Action::into_call)
+            self.take_over(desired, observed).await?
         };
         if let Some(update) = update {
             let response = self.exchange(&update.request).await?;
@@ -217,7 +225,7 @@ impl Attempt<'_> {
             sent_again = true;
             match self.exchange(&self.call.request).await {
                 Ok(response) => return self.created(&response).await,
-                Err(error) if error.may_still_be_done() => return Err(self.uncertain(error)),
+                Err(error) if error.may_still_be_done() => return Err(self.uncertain(error).await),
                 // The server may have executed the first create late.
                 Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
                 Err(error) => return Err(error.into()),
@@ -227,17 +235,46 @@ impl Attempt<'_> {
 
     /// Adopts the resource that a create with a lost answer has left, and updates it if it is incomplete.
     async fn adopt(&self, desired: Resource, found: Observed, lost: ServerError) -> Result<Step, SyncError> {
-        if self.call.names.is_some() {
+        // The resource may belong to another client, and a requested create overwrites nothing.
+        if self.action.reason == Reason::Requested {
             self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
+            return match self.correction(desired, found).await? {
+                None => Ok(Step::Create),
+                Some(_) => Err(lost.into()),
+            };
         }
-        match self.correction(desired, found).await? {
+        match self.take_over(desired, found).await? {
             None => Ok(Step::Create),
-            // The resource may belong to another client, and a requested create overwrites nothing.
-            Some(_) if self.action.reason == Reason::Requested => Err(lost.into()),
             Some(update) => {
                 self.exchange(&update.request).await?;
                 Ok(Step::Update)
             }
         }
     }
+
+    /// Stores the id of a resource that was `found` instead of created. Returns the update that it needs: the server may
+    /// not have the desired values of write-only attributes.
+    async fn take_over(&self, desired: Resource, found: Observed) -> Result<Option<Box<Call>>, SyncError> {
+        self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
+        let decided = self.writer.decided((Step::Create, Reason::Missing), desired, found).await?;
+        Ok(decided.and_then(Action::into_call))
+    }
+}
+
+/// Whether metadata states no names, the desired payload states its name in one of the usual members, and `observed`
+/// states another one.
+fn is_another(desired: &Resource, observed: &Observed) -> bool {
+    let name = desired.name();
+    let is_named = |payload: &Value| is_named(payload, name);
+    Wanted::of(desired).by_members
+        && is_named(&desired.payload)
+        && observed.payload.as_ref().is_some_and(|shown| !is_named(shown))
+}
+
+/// Whether only the `id` in the answer to the create connects `observed` with the wanted resource.
+fn is_unnamed(wanted: &Wanted<'_>, observed: &Observed, id: Option<&str>) -> bool {
+    let is_named = |shown: &Value| is_named(shown, wanted.name);
+    wanted.by_members
+        && id.is_some_and(|id| id != wanted.name)
+        && !observed.payload.as_ref().is_some_and(is_named)
 }

@@ -29,10 +29,10 @@ use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
     Action, Call, Done, Failure, Intent, Options, PRUNE, REPLACE, Report, Selection, Session, Step, Stop,
-    SyncError, Tally, hide, is_alike,
+    SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
-use write::Writer;
+use write::{Prepared, Writer};
 
 /// The number of requests that are prepared while others are sent: reading the payload and its secrets takes time.
 const AHEAD: usize = 32;
@@ -52,7 +52,8 @@ pub struct Execution {
     replaced: BTreeSet<LogicalPath>,
     /// All resources that the run has deleted to create them again.
     doomed: BTreeSet<LogicalPath>,
-    /// Declared resources at addresses below a pruned one, which the server may have deleted together with it.
+    /// Declared resources that may no longer be in their desired state: those at addresses below a pruned one, which
+    /// the server may have deleted together with it, and found ones that lack deferred attributes.
     endangered: BTreeSet<LogicalPath>,
     /// Resources that are read again because others were deleted. They are among the unchanged ones of the report.
     counted: BTreeSet<LogicalPath>,
@@ -99,9 +100,10 @@ impl Execution {
             again.extend(affected.into_iter().map(|path| (path, None)));
             if again.is_empty() || self.sender.stop.reason().is_some() {
                 self.report.failures.extend(again.into_values().flatten());
-                return;
+                return self.leave("the run was stopped");
             }
             written = self.written();
+            self.replaced.clear();
             tracing::info!(resources = again.len(), "trying resources again after other writes");
             self.report.stats.retried += again.len();
             let session = self.sender.writer.session.clone();
@@ -119,9 +121,19 @@ impl Execution {
             let plan = surveyor.survey(selection).await;
             self.apply(Plan { targeted: 0, ..plan }).await;
         }
+        self.leave("the last pass of the run has ended");
+    }
+
+    /// Reports what no further pass of the run will complete.
+    fn leave(&mut self, why: &'static str) {
         for path in std::mem::take(&mut self.replaced) {
-            let late = SyncError::NotRecreated(path.clone(), "it was deleted in the last pass of the run");
+            let late = SyncError::NotRecreated(path.clone(), why);
             self.report.failures.push(Failure::new(path, REPLACE, &late));
+        }
+        for path in std::mem::take(&mut self.deferred) {
+            let late = SyncError::NotCompleted(path.clone(), why);
+            self.report.failures.push(Failure::new(path, "update", &late));
+            self.report.stats.created -= 1;
         }
     }
 
@@ -154,12 +166,11 @@ impl Execution {
         stats.created + stats.updated + stats.pruned
     }
 
-    /// Removes and returns the resources to try again, with their failures: after progress, those that may lack another
-    /// one, and always created ones that are incomplete and those that are replaced.
+    /// Returns the resources to try again, and removes their failures: after progress, those that may lack another one,
+    /// and always created ones that are incomplete and those that are replaced.
     fn take_again(&mut self, progress: bool) -> BTreeMap<LogicalPath, Option<Failure>> {
-        let replaced = std::mem::take(&mut self.replaced).into_iter();
-        let mut again: BTreeMap<_, _> =
-            self.deferred.iter().cloned().chain(replaced).map(|path| (path, None)).collect();
+        let incomplete = self.deferred.iter().chain(&self.replaced);
+        let mut again: BTreeMap<_, _> = incomplete.cloned().map(|path| (path, None)).collect();
         if self.options.intent != Intent::Converge || !progress {
             return again;
         }
@@ -183,6 +194,11 @@ impl Execution {
             self.uncount(&failure.path);
         }
         self.report.failures.extend(failures);
+        // A resource that moved to another path has its record there.
+        if let Some(written) = &self.sender.writer.session.written {
+            let moved = kept.iter().filter(|kept| kept.declared_at.is_some());
+            moved.for_each(|kept| written.forget(&kept.path));
+        }
         self.report.kept.extend(kept);
         self.report.prune_refused = self.report.prune_refused.take().or(prune_refused);
         self.report.stats.targeted += targeted;
@@ -205,6 +221,7 @@ impl Execution {
     }
 
     async fn write(&mut self, writes: Vec<Arc<Action>>) {
+        self.forget_written(&writes).await;
         let (sender, missing) = (&self.sender, self.missing.clone());
         let work = |action: Arc<Action>, failed_parent: Option<LogicalPath>| {
             let in_an_earlier_plan = || action.path.ancestors().find(|path| missing.contains(path));
@@ -219,6 +236,11 @@ impl Execution {
             }
             // The create was counted.
             Ok(_) if self.deferred.remove(&action.path) => {}
+            // A further pass sets the attributes that are still missing. Until then, it counts as unchanged.
+            Ok(Done { deferred: true, .. }) => {
+                self.report.stats.unchanged += 1;
+                self.endangered.insert(action.path.clone());
+            }
             Ok(Done { step: Step::Update, .. }) => self.report.stats.updated += 1,
             Ok(_) => self.report.stats.unchanged += 1,
             Err(error) => {
@@ -237,14 +259,37 @@ impl Execution {
             .await;
     }
 
+    /// Removes the records of write-only attributes that may be written now, and saves that. If the outcome of a write
+    /// is unknown, or the process is killed, the record would be wrong.
+    async fn forget_written(&self, writes: &[Arc<Action>]) {
+        let Some(written) = self.sender.writer.session.written.clone() else { return };
+        let may_write = |action: &&Arc<Action>| action.call().is_none_or(|call| call.has_write_only);
+        for action in writes.iter().filter(may_write) {
+            written.forget(&action.path);
+        }
+        save(written).await;
+    }
+
     async fn delete(&mut self, mut deletions: Vec<Arc<Action>>) {
+        let mut spared = Vec::new();
         deletions.retain(|action| {
             let obstacle = self.obstacle(action);
             self.report.failures.extend(obstacle.as_ref().map(|error| action.failed(error)));
+            spared.extend(obstacle.is_some().then(|| action.path.clone()));
             obstacle.is_none()
         });
+        // The server may delete the children together with their parent.
+        deletions.retain(|action| {
+            let child = spared.iter().find(|path| path.is_within(&action.path));
+            let error =
+                child.map(|child| SyncError::NotDeleted(format!("{}: {child} is not deleted", action.path)));
+            self.report.failures.extend(error.as_ref().map(|error| action.failed(error)));
+            child.is_none()
+        });
         let sender = &self.sender;
-        let work = |action, _| Arc::clone(sender).send(action, None);
+        let work = |action: Arc<Action>, dependent: Option<LogicalPath>| {
+            Arc::clone(sender).delete(action, dependent)
+        };
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) => {
                 self.report.stats.failed += usize::from(self.tally.done(action, done) && action.replaces());
@@ -279,10 +324,7 @@ impl Execution {
     /// Saves the record of write-only attributes. Returns the report of all plans.
     pub async fn finish(self) -> Report {
         if let Some(written) = self.sender.writer.session.written.clone() {
-            let saved = blocking(LogicalPath::root(), move || Ok(written.save())).await;
-            if let Ok(Err(error)) = saved {
-                tracing::warn!(%error, "cannot record write-only attributes; they are written again by the next run");
-            }
+            save(written).await;
         }
         let Self { sender, tally, mut report, .. } = self;
         report.ids = sender.writer.ids.take();
@@ -296,6 +338,13 @@ impl Execution {
         let shown = failures.iter_mut().chain(unsettled).chain(unconfirmed);
         hide(shown, &sender.writer.session.secrets);
         report
+    }
+}
+
+/// Saves the record of write-only attributes, if it has changed.
+async fn save(written: Arc<WrittenValues>) {
+    if let Ok(Err(error)) = blocking(LogicalPath::root(), move || Ok(written.save())).await {
+        tracing::warn!(%error, "cannot record write-only attributes; they are written again by the next run");
     }
 }
 
@@ -354,6 +403,22 @@ impl Sender {
         Box::pin(async move { self.attempt(&action, failed_parent).await })
     }
 
+    /// Returns a boxed future, like [`Self::send`].
+    fn delete(
+        self: Arc<Self>,
+        action: Arc<Action>,
+        dependent: Option<LogicalPath>,
+    ) -> BoxFuture<'static, Result<Done, SyncError>> {
+        match dependent {
+            Some(dependent) => Box::pin(async move {
+                let reason =
+                    format!("{}: {dependent}, which depends on it, could not be deleted", action.path);
+                Err(SyncError::NotDeleted(reason))
+            }),
+            None => self.send(action, None),
+        }
+    }
+
     async fn attempt(&self, action: &Action, failed_parent: Option<LogicalPath>) -> Result<Done, SyncError> {
         if let Some(parent) = failed_parent {
             return Err(SyncError::ParentFailed(action.path.clone(), parent));
@@ -375,7 +440,12 @@ impl Sender {
 
     async fn prepare_and_write(&self, action: &Action) -> Result<Done, SyncError> {
         let prepared = self.writer.prepare(action).await?;
-        let Some(call) = prepared.as_deref().or(action.call()) else { return Ok(Done::NOTHING) };
+        let (action, call) = match &prepared {
+            Prepared::AsPlanned => (action, action.call()),
+            Prepared::Call(call) => (action, Some(call.as_ref())),
+            Prepared::Again(again) => (again.as_ref(), again.call()),
+        };
+        let Some(call) = call else { return Ok(Done::NOTHING) };
         let written = {
             let _turn = self.turn(action, call).await?;
             self.writer.write(action, call).await

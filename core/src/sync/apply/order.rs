@@ -15,7 +15,8 @@ use crate::sync::plan::graph::{Graph, Order};
 use crate::sync::tasks;
 
 /// Runs `work` for `actions` in `order`, each in its own task and at most `concurrency` at once, and passes each result
-/// to `note`. `work` gets the ancestor whose create failed, if any.
+/// to `note`. `work` gets the ancestor whose create failed, or a resource that depends on this one and whose deletion
+/// failed, if any.
 pub async fn execute<F>(
     actions: Vec<Arc<Action>>,
     order: Order,
@@ -26,14 +27,14 @@ pub async fn execute<F>(
     F: Future<Output = Result<Done, SyncError>> + Send + 'static,
 {
     let (mut graph, mut ready) = Graph::new(&actions, order);
-    let mut failed_parents = HashMap::new();
+    let mut failed = HashMap::new();
     let mut running = JoinSet::new();
     let phase = if actions.is_empty() { Span::none() } else { spans::apply() };
     loop {
         while running.len() < concurrency
             && let Some(place) = ready.pop_front()
         {
-            let future = work(Arc::clone(&actions[place]), failed_parents.remove(&place));
+            let future = work(Arc::clone(&actions[place]), failed.remove(&place));
             let span = spans::resource(&phase, &actions[place].path, actions[place].step);
             let concluding = span.clone();
             let concluded = async move {
@@ -47,13 +48,15 @@ pub async fn execute<F>(
         }
         let Some((place, outcome)) = tasks::next(&mut running).await else { break };
         let action = &actions[place];
-        let lost = outcome.is_err() && action.step == Step::Create;
-        if lost {
-            let children = graph
-                .released_by(place)
-                .iter()
-                .filter(|next| actions.get(**next).is_some_and(|child| child.path.is_within(&action.path)));
-            failed_parents.extend(children.map(|next| (*next, action.path.clone())));
+        if outcome.is_err() {
+            let next = graph.released_by(place).filter(|next| match order {
+                Order::ParentsFirst => {
+                    action.step == Step::Create && actions[*next].path.is_within(&action.path)
+                }
+                // Some servers delete children only together with their parent.
+                Order::ChildrenFirst => !action.path.is_within(&actions[*next].path),
+            });
+            failed.extend(next.map(|next| (next, action.path.clone())));
         }
         graph.release(place, &mut ready);
         note(action, outcome);

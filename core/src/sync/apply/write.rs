@@ -1,6 +1,7 @@
 //! Sends one action of a plan, and handles answers that a plan cannot foresee.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::header::HeaderValue;
@@ -20,6 +21,16 @@ use crate::sync::observe::{Lacking, References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
 use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::evaluated;
+
+/// What is sent for an action.
+pub enum Prepared {
+    /// The request of the plan, if there is one.
+    AsPlanned,
+    /// Another request.
+    Call(Box<Call>),
+    /// Another action, because the resource has changed since the plan.
+    Again(Box<Action>),
+}
 
 /// Sends the actions of one plan.
 pub struct Writer {
@@ -85,7 +96,7 @@ impl Writer {
 
     /// Returns the request of `action` if it differs from the one in the plan: a create may have none in the plan, and
     /// a parent that was just created may have another name on the server.
-    pub async fn prepare(&self, action: &Action) -> Result<Option<Box<Call>>, SyncError> {
+    pub async fn prepare(&self, action: &Action) -> Result<Prepared, SyncError> {
         let (waited, at) = match &action.sending {
             Sending::WhenSent(at) => (true, at.as_deref().cloned()),
             _ => (false, None),
@@ -95,11 +106,12 @@ impl Writer {
             let desired = self.desired(&action.path).await?;
             let observed = self.referred.with_references_only().read(&desired).await?;
             let again = self.decided((action.step, action.reason), desired, observed).await?;
-            return Ok(again.and_then(Action::into_call));
+            let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
+            return Ok(again.map_or(Prepared::AsPlanned, Prepared::Again));
         }
         let knows_parents = self.knows_new_parents(&action.path).unwrap_or(true);
         if action.step != Step::Create || moved.is_none() && !waited && knows_parents {
-            return Ok(None);
+            return Ok(Prepared::AsPlanned);
         }
         let requested = action.reason == Reason::Requested;
         let (desired, _) = self.desired_first(action).await?;
@@ -109,7 +121,7 @@ impl Writer {
         let at = self.at(&desired, moved).await?;
         let create = if requested { Call::create } else { Call::create_first };
         let call = evaluated(desired, move |desired| create(desired, &at)).await?;
-        Ok(Some(Box::new(call)))
+        Ok(Prepared::Call(Box::new(call)))
     }
 
     /// Returns `desired` at the path `moved`, if there is one.
@@ -123,7 +135,7 @@ impl Writer {
     /// Also returns the update that completes a created resource. Its address may be another one.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<(Done, Option<Box<Call>>), SyncError> {
         self.referred.forget(&action.path);
-        let attempt = Attempt { writer: self, action, call, rest: OnceLock::new() };
+        let attempt = Attempt::new(self, action, call);
         let sent = attempt.send().await;
         // Another resource may have read it before the write was done. A create leaves the content that it has read.
         if action.step != Step::Create {
@@ -134,21 +146,24 @@ impl Writer {
             written.forget(&action.path);
         }
         let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
-        let (unread, update) = match attempt.rest.into_inner() {
-            None => (false, None),
-            Some(Rest::Unread) => (true, None),
-            Some(Rest::Update(update)) => (false, Some(update)),
+        // A resource that was found instead of created may lack deferred attributes, too.
+        let is_incomplete =
+            step == Step::Create && !call.deferred.is_empty() || attempt.leaves_out.into_inner();
+        let (deferred, update) = match attempt.rest.into_inner() {
+            None => (is_incomplete, None),
+            Some(Rest::Unread) => (step == Step::Create, None),
+            Some(Rest::Deferred) => return Ok((Done { step, without_effect, deferred: true }, None)),
+            Some(Rest::Update(update)) => (is_incomplete, Some(update)),
         };
         if update.is_none() {
             self.note_written(action, call).await?;
         }
-        let deferred = step == Step::Create && (!call.deferred.is_empty() || unread);
         Ok((Done { step, without_effect, deferred }, update))
     }
 
     /// Sends the update that completes the resource that `create` has created.
     pub async fn complete(&self, action: &Action, create: &Call, update: &Call) -> Result<(), SyncError> {
-        let attempt = Attempt { writer: self, action, call: create, rest: OnceLock::new() };
+        let attempt = Attempt::new(self, action, create);
         let updated = attempt.exchange(&update.request).await;
         self.referred.forget(&action.path);
         attempt.confirm(update, &updated?).await?;
@@ -229,17 +244,25 @@ pub(super) struct Attempt<'a> {
     pub call: &'a Call,
     /// The rest of the work on a created resource.
     pub rest: OnceLock<Rest>,
+    /// Whether [`Self::desired`] leaves out attributes that refer to a resource without a value.
+    leaves_out: AtomicBool,
 }
 
-/// The rest of the work on a created resource.
+/// The rest of the work on a resource.
 pub(super) enum Rest {
     /// The server failed to show the resource. A further pass reads it.
     Unread,
+    /// The create left out attributes, which a further pass sets.
+    Deferred,
     /// The server ignored parts of the create.
     Update(Box<Call>),
 }
 
-impl Attempt<'_> {
+impl<'a> Attempt<'a> {
+    fn new(writer: &'a Writer, action: &'a Action, call: &'a Call) -> Self {
+        Self { writer, action, call, rest: OnceLock::new(), leaves_out: AtomicBool::new(false) }
+    }
+
     async fn send(&self) -> Result<Step, SyncError> {
         let requested = self.action.reason == Reason::Requested;
         if let Some(step) = self.adopt_default().await? {
@@ -259,7 +282,7 @@ impl Attempt<'_> {
             (Err(error), Step::Create) if error.is_already_exists() && !requested => {
                 self.update_instead(error).await
             }
-            (Err(error), Step::Create) if error.may_still_be_done() => Err(self.uncertain(error)),
+            (Err(error), Step::Create) if error.may_still_be_done() => Err(self.uncertain(error).await),
             (Err(error), Step::Create) if error.may_be_done() => self.look_for(error).await,
             (Err(error), Step::Update | Step::Delete) if error.is_outdated() => match &self.call.guarded {
                 Some(tag) => self.decide_again(tag).await,
@@ -297,6 +320,7 @@ impl Attempt<'_> {
     pub async fn desired(&self) -> Result<Resource, SyncError> {
         let (mut desired, lacks_deferred) = self.writer.desired_first(self.action).await?;
         if lacks_deferred {
+            self.leaves_out.store(true, Ordering::Relaxed);
             let payload = desired.payload.as_ref().clone();
             desired.payload = Arc::new(without(payload, &self.call.deferred));
         }
@@ -372,16 +396,29 @@ impl Attempt<'_> {
         self.confirm_deletion().await
     }
 
-    /// Fails if the server still has the resource after its deletion.
+    /// Fails if the server still has the resource after its deletion, or does not have the state of its reset.
     async fn confirm_deletion(&self) -> Result<Step, SyncError> {
         let Some(declared) = &self.call.declared else { return Ok(Step::Delete) };
-        match self.writer.referred.with_references_only().read_doomed(declared).await {
-            Ok(observed) if observed.payload.is_some() => {
-                Err(SyncError::StillThere(self.path(), self.call.request.path.clone()))
-            }
-            Err(error) if !error.is_lack_of_proof() => Err(error),
-            _ => Ok(Step::Delete),
+        let observed = match self.writer.referred.with_references_only().read_doomed(declared).await {
+            Err(error) if error.is_lack_of_proof() => return Ok(Step::Delete),
+            observed => observed?,
+        };
+        let undeclared = (Step::Delete, Reason::Undeclared);
+        match self.writer.decided(undeclared, declared.as_ref().clone(), observed).await? {
+            Some(_) => Err(SyncError::StillThere(self.path(), self.call.request.path.clone())),
+            None => Ok(Step::Delete),
         }
+    }
+
+    /// Creates a resource that was deleted since the plan.
+    async fn create_again(&self, action: &Action, call: &Call) -> Result<Step, SyncError> {
+        let create = Attempt::new(self.writer, action, call);
+        let step = create.send().await?;
+        let rest = create.rest.into_inner();
+        if let Some(rest) = rest.or_else(|| (!call.deferred.is_empty()).then_some(Rest::Deferred)) {
+            let _ = self.rest.set(rest);
+        }
+        Ok(step)
     }
 
     /// Decides again, once, if the server no longer has the version that the plan was based on.
@@ -400,6 +437,9 @@ impl Attempt<'_> {
         let decided = self.writer.decided((self.action.step, self.action.reason), desired, observed).await?;
         let Some(again) = decided else { return Ok(self.action.step) };
         let step = again.step;
+        if let (Step::Create, Some(call)) = (step, again.call()) {
+            return Box::pin(self.create_again(&again, call)).await;
+        }
         let Some(mut call) = again.into_call() else { return Ok(step) };
         if meaningless {
             call.unguard();

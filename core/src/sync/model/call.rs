@@ -37,7 +37,7 @@ pub(crate) struct Call {
     pub by_name: bool,
     /// The version that the request requires, if it was taken from a read.
     pub guarded: Option<Box<HeaderValue>>,
-    /// The resource of a guarded request, if it is no longer declared.
+    /// The resource to delete or to reset.
     pub declared: Option<Box<Resource>>,
 }
 

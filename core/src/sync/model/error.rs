@@ -148,6 +148,9 @@ pub enum SyncError {
     /// The resource was deleted in order to create it again, and was not created, for this reason.
     #[error("{0}: deleted in order to create it again, but not created yet: {1}; a later run creates it")]
     NotRecreated(LogicalPath, &'static str),
+    /// The resource was created, and its deferred attributes were not set yet, for this reason.
+    #[error("{0}: created, but not completed yet: {1}; a later run completes it")]
+    NotCompleted(LogicalPath, &'static str),
     /// The resource was not created because its parent, the second path, could not be created.
     #[error("{0}: not created because its parent {1} could not be created")]
     ParentFailed(LogicalPath, LogicalPath),
@@ -338,6 +341,7 @@ impl Categorized for SyncError {
             | Self::UnderWay(..)
             | Self::NotShown(..)
             | Self::NotRecreated(..)
+            | Self::NotCompleted(..)
             | Self::NotAttempted(..)
             | Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
             Self::Task(..) => Category::Internal,

@@ -11,7 +11,7 @@ use http::header::{HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::{Options, Reading, Resource, Stats};
+use super::{Options, Reading, Resource, Stats, Wanted};
 use crate::metadata::{Entry, Rules};
 use crate::path::LogicalPath;
 use crate::repository::Revision;
@@ -37,12 +37,26 @@ struct Known {
     /// Whether the list of a collection shows the same payloads as single reads, under the rules with this digest.
     whole: HashMap<(LogicalPath, [u8; 32]), bool>,
     settled: Option<Arc<Settled>>,
-    /// Creates with an unknown outcome, and the time until which the server may still execute them.
-    uncertain: HashMap<LogicalPath, Instant>,
+    /// The hashes of the names of resources whose creates have an unknown outcome, and the time until which the server
+    /// may still execute these creates.
+    uncertain: HashMap<u64, Instant>,
+    /// The keys of these hashes.
+    keys: RandomState,
     /// Created resources that no run finds.
     lost: HashMap<LogicalPath, Lost>,
     /// The resource at which the last run was stopped.
     stopped_at: Option<LogicalPath>,
+}
+
+impl Known {
+    /// Returns the hashes of the names of `desired`: its path, and its id and its alias in its collection.
+    fn names_of(&self, desired: &Resource) -> Vec<u64> {
+        let (wanted, collection) = (Wanted::of(desired), desired.path.parent());
+        let named = |kind: &str, name: &str| self.keys.hash_one((&collection, kind, name));
+        let id = named("id", wanted.id.unwrap_or(wanted.name));
+        let alias = wanted.alias.map(|alias| named("alias", alias));
+        [self.keys.hash_one(&desired.path), id].into_iter().chain(alias).collect()
+    }
 }
 
 /// A created resource that no run finds.
@@ -172,17 +186,24 @@ impl Knowledge {
         self.known().settled.clone().filter(|settled| wanted && settled.revision == *revision)
     }
 
-    /// Records that the server may execute the create of the resource at `path` within `wait` from now on.
-    pub(crate) fn expect(&self, path: &LogicalPath, wait: Duration) {
+    /// Records that the server may execute the create of `desired` within `wait` from now on.
+    pub(crate) fn expect(&self, desired: &Resource, wait: Duration) {
         let (mut known, now) = (self.known(), Instant::now());
         known.uncertain.retain(|_, until| *until > now);
-        known.uncertain.insert(path.clone(), now + wait);
+        for name in known.names_of(desired) {
+            known.uncertain.insert(name, now + wait);
+        }
     }
 
-    /// Returns how long the server may still execute an earlier create of the resource at `path`.
-    pub(crate) fn expected(&self, path: &LogicalPath) -> Option<Duration> {
-        let left = self.known().uncertain.get(path)?.checked_duration_since(Instant::now());
-        left.filter(|left| !left.is_zero())
+    /// Returns how long the server may still execute an earlier create of `desired`, which may have had another path.
+    pub(crate) fn expected(&self, desired: &Resource) -> Option<Duration> {
+        let known = self.known();
+        if known.uncertain.is_empty() {
+            return None;
+        }
+        let until =
+            known.names_of(desired).into_iter().filter_map(|name| known.uncertain.get(&name)).max()?;
+        until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
     /// Records that the server created `desired`, with this id if it is known, and that runs do not find it. Returns the

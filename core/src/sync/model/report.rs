@@ -99,6 +99,9 @@ pub struct Kept {
     /// Whether metadata states `resource.onRemove: keep`.
     #[serde(skip)]
     pub stated: bool,
+    /// Whether it may be deleted after Git no longer declares others.
+    #[serde(skip)]
+    pub pending: bool,
 }
 
 impl Report {

@@ -14,6 +14,7 @@ use futures::StreamExt as _;
 use tokio::sync::OnceCell;
 
 use super::once::cell;
+use super::parents::is_below_number;
 use super::server::Remote;
 use crate::metadata::Entry;
 use crate::path::{LogicalPath, PathNames};
@@ -116,6 +117,9 @@ impl Bulk {
         let Some(proof) = proof else {
             return self.remote.read(wanted).await.map(Some);
         };
+        if is_below_number(&wanted.path) && !Box::pin(self.remote.is_at_its_names(&wanted.path)).await? {
+            return self.remote.read(wanted).await.map(Some);
+        }
         if self.lists_first || proof.absence.get() == Some(&true) {
             let compares = self.compares && wanted.rules.entries_may_stand_for_reads();
             let list = self.remote.listed(&collection).await.of(wanted);

@@ -95,14 +95,16 @@ impl<'a> Pages<'a> {
         if page.shape == Shape::Guessed {
             self.found.shape = Shape::Guessed;
         }
-        if shown > 0 && count == before && matches!(next, NextPage::With(_)) {
+        let repeats = shown > 0 && count == before;
+        if repeats && matches!(next, NextPage::With(_)) {
             if self.pager.guesses() {
                 self.undecided = true;
                 return Ok(NextPage::End);
             }
             return Err(self.never_ends("shows only what earlier ones showed: does the server know the parameters of operations.list.pagination?"));
         }
-        self.empty = if self.is_empty(shown + page.nameless) { self.empty + 1 } else { 0 };
+        // Some servers repeat their last page under new URLs without an end.
+        self.empty = if self.is_empty(shown + page.nameless) || repeats { self.empty + 1 } else { 0 };
         let goes_on = matches!(next, NextPage::At(_) | NextPage::With(_));
         let limits = [
             (count > self.bounds.entries, format!("{} entries", self.bounds.entries)),

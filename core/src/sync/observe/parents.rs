@@ -59,6 +59,14 @@ impl Remote {
         Ok((at, place))
     }
 
+    /// Whether the parents of the resource at `path` have their names as ids, so that its path is its address.
+    pub(super) async fn is_at_its_names(&self, path: &LogicalPath) -> Result<bool, SyncError> {
+        let Some(collection) = path.parent() else { return Ok(true) };
+        let place = self.place(&collection).await;
+        let place = place.map_err(|source| SyncError::Parent(path.clone(), source))?;
+        Ok(place.path == collection && place.doubt.is_none() && !place.is_absent)
+    }
+
     async fn place(&self, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
         let Some(parent) = path.parent() else {
             return Ok(Place { path: path.clone(), doubt: None, is_absent: false });
@@ -138,6 +146,14 @@ impl Remote {
         })
         .await
     }
+}
+
+/// Whether the name of a parent of the resource at `path` is a number, like many ids.
+pub(super) fn is_below_number(path: &LogicalPath) -> bool {
+    path.ancestors().any(|parent| {
+        let name = parent.name();
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// Whether the list of a parent shows it several times, or failed.

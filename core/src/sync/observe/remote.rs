@@ -10,13 +10,14 @@ use std::sync::Arc;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::lists::List;
+use super::parents::is_below_number;
 use super::server::{Place, Remote};
 use crate::error::{Categorized, Category};
 use crate::metadata::inference::is_collection;
 use crate::metadata::{Entries, Entry, Identity, MetadataError, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository;
+use crate::repository::{self, RepositoryError, Tree};
 use crate::sync::model::{
     Address, Doubt, ListAnswer, Observed, Question, Resource, SyncError, Verdict, Wanted, judge,
 };
@@ -248,6 +249,10 @@ impl Remote {
         if wanted.rules.names_ids() {
             return Box::pin(self.observe_by_ids(wanted, doomed)).await;
         }
+        // The name of a parent may be the id of another one, most probably if it is a number.
+        if (doomed || is_below_number(&wanted.path)) && !Box::pin(self.is_at_its_names(&wanted.path)).await? {
+            return Box::pin(self.observe_by_ids(wanted, doomed)).await;
+        }
         // For most resources, the address of their names is sufficient.
         match self.read_at(wanted).await {
             Ok(observed) if is_by_name(wanted, &observed) => Ok(observed),
@@ -429,12 +434,20 @@ impl Remote {
                 return Ok(true);
             }
             let Some(tree) = &former.tree else { return Ok(false) };
-            let file = repository::resource_file(tree.as_ref(), &wanted.path)?;
-            let payload =
-                file.map(|file| repository::read_payload_within(tree.as_ref(), &file, FORMER)).transpose()?;
-            Ok(payload.as_ref().is_some_and(has_id))
+            Ok(former_payload(tree.as_ref(), &wanted.path)?.as_ref().is_some_and(has_id))
         });
         known.await.unwrap_or(false)
+    }
+
+    /// Whether the revision that was last applied declares `wanted` at its path with the same names.
+    pub(crate) async fn was_declared(&self, wanted: &Resource) -> bool {
+        let Some(tree) = self.former.tree.clone() else { return false };
+        let wanted = wanted.clone();
+        let has_names = move || {
+            let Some(payload) = former_payload(tree.as_ref(), &wanted.path)? else { return Ok(false) };
+            Ok(wanted.rules.identify(&wanted.path, &payload).is_ok_and(|former| former == wanted.identity))
+        };
+        blocking(LogicalPath::root(), has_names).await.unwrap_or(false)
     }
 
     /// Reads the resource of a list entry by the names in the entry. If it cannot be read, the entry is the content.
@@ -460,6 +473,12 @@ impl Remote {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns the payload of the resource at `path` in an earlier revision, if it is declared there.
+fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
+    let file = repository::resource_file(tree, path)?;
+    file.map(|file| repository::read_payload_within(tree, &file, FORMER)).transpose()
 }
 
 /// Whether `wanted` has only one name, and the answer at its address shows no other one.

@@ -190,7 +190,9 @@ pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>,
         if reset.evaluation()?.compare(shown)?.is_empty() {
             return Ok(None);
         }
-        return Ok(Some(action.sending(Call::update(&reset, observed))));
+        let call = Call::update(&reset, observed)
+            .map(|call| Call { declared: Some(Box::new(declared.clone())), ..call });
+        return Ok(Some(action.sending(call)));
     }
     Ok(Call::delete(declared, observed)?.map(|call| action.sending(Ok(call))))
 }

@@ -88,9 +88,11 @@ impl Graph {
         }
     }
 
-    /// Returns the actions that wait for an action, and the groups that contain it.
-    pub fn released_by(&self, place: usize) -> &[usize] {
-        &self.releases[place]
+    /// Returns the actions that wait for an action, directly or in a group.
+    pub fn released_by(&self, place: usize) -> impl Iterator<Item = usize> {
+        let (own, groups): (Vec<usize>, Vec<usize>) =
+            self.releases[place].iter().partition(|next| **next < self.actions);
+        own.into_iter().chain(groups.into_iter().flat_map(|group| self.releases[group].iter().copied()))
     }
 
     /// Returns the actions that still wait. After all others are done, they are in a cycle or wait for one.

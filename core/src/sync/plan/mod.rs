@@ -144,7 +144,8 @@ impl Plan {
             let Some(below) = below else { return true };
             let reason = format!("metadata states resource.onRemove: keep for {below}, which is below it");
             tracing::info!(path = %action.path, reason, "not pruned");
-            self.kept.push(Kept { path: action.path.clone(), reason, declared_at: None, stated: false });
+            let path = action.path.clone();
+            self.kept.push(Kept { path, reason, declared_at: None, stated: false, pending: false });
             false
         });
     }

@@ -72,6 +72,9 @@ pub struct Surveyor {
     /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
     /// and secrets are not needed, which saves most of the time and memory of a first sync.
     defers: bool,
+    /// Whether it reads all declared resources, so that [`Names`] finds those that are the same one, or so many that each
+    /// cannot be compared with all others.
+    reads_all: bool,
     stop: Stop,
 }
 
@@ -97,7 +100,9 @@ impl Surveyor {
         references: Arc<References>,
     ) -> Self {
         references.clear();
-        Self::following(session, selection, options, stop, (Transcript::new(false), references))
+        let surveyor =
+            Self::following(session, selection, options, stop, (Transcript::new(false), references));
+        Self { reads_all: true, ..surveyor }
     }
 
     fn following(
@@ -120,6 +125,7 @@ impl Surveyor {
             rejected: Arc::default(),
             counts_equal: selection.whole_scope && !keep_compared && !sealable,
             defers: false,
+            reads_all: selection.whole_scope || selection.former.is_none() && selection.targeted() > 1,
             stop: stop.clone(),
         }
     }
@@ -325,7 +331,7 @@ impl Surveyor {
     }
 
     async fn look_at(&self, desired: Resource, expected: Option<Expected>) -> Result<Action, SyncError> {
-        let under_way = self.session.knowledge.expected(&desired.path);
+        let under_way = self.session.knowledge.expected(&desired);
         let lost = self.session.knowledge.lost(&desired.path);
         let depends_on = desired.dependencies()?;
         self.session.hide_names(&desired.rules, &desired.payload);
@@ -358,7 +364,8 @@ impl Surveyor {
             };
             (desired, observed)
         };
-        if converges && observed.other_alias(&Wanted::of(&desired)).is_some() {
+        let is_renamed = || observed.other_alias(&Wanted::of(&desired)).is_some();
+        if converges && (is_renamed() || self.may_be_a_copy(&desired, &observed).await) {
             self.candidates.check_sole(&desired, &observed, false).await?;
         }
         if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
@@ -382,6 +389,12 @@ impl Surveyor {
             return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
         }
         Ok(Action { depends_on, ..action })
+    }
+
+    /// Whether the run does not read all declared resources, and `desired` exists although the last revision did not
+    /// declare it with these names. Then another declared resource may be the same one.
+    async fn may_be_a_copy(&self, desired: &Resource, observed: &Observed) -> bool {
+        !self.reads_all && observed.payload.is_some() && !self.bulk.remote.was_declared(desired).await
     }
 
     /// Whether a request cannot be made because it needs the content of a resource that the run may create.
@@ -432,7 +445,10 @@ impl Surveyor {
             return Ok((desired, Observed { at, ..observed }));
         }
         let observed = match remote.read_doomed(&desired).await {
-            Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
+            // The answer to a deletion by its name would not show whether the resource exists.
+            Err(error) if is_about_reading(&error) && !error.is_lack_of_proof() => {
+                return Ok((desired, unreadable));
+            }
             observed => observed?,
         };
         if observed.payload.is_some() {

@@ -148,12 +148,17 @@ impl Candidates {
         .await?;
         let observed = remote.read_doomed(&declared).await?;
         if observed.payload.is_none() {
-            return Ok(Fate::Gone);
+            // The server may still create it.
+            return match self.remote.session.knowledge.expected(&declared) {
+                Some(left) => Err(SyncError::UnderWay(declared.path, left.as_secs() + 1)),
+                None => Ok(Fate::Gone),
+            };
         }
         let kept = |reason: String| {
             tracing::info!(path = %declared.path, reason, "not pruned");
-            Kept { path: declared.path.clone(), reason, declared_at: None, stated: false }
+            Kept { path: declared.path.clone(), reason, declared_at: None, stated: false, pending: false }
         };
+        let kept_for_others = |reason: String| Kept { pending: true, ..kept(reason) };
         let beside = declared_in.map_or(Beside::Nothing, Beside::In);
         if let Some(path) = self.claimant(&declared, &observed, &beside).await? {
             let kept = kept(format!("Git declares the same resource at {path}"));
@@ -169,13 +174,13 @@ impl Candidates {
         // The server may delete the children together with their parent.
         let is_parent = move || Ok(repository::declares_at_least(session.tree.as_ref(), &path, 1)?);
         if blocking(declared.path.clone(), is_parent).await? {
-            return Ok(Fate::Kept(kept("Git declares resources below it".to_owned())));
+            return Ok(Fate::Kept(kept_for_others("Git declares resources below it".to_owned())));
         }
         let (depends_on, read) = (declared.dependencies()?, remote.with_reader(&declared));
         let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
         let Some(deletion) = deletion else { return Ok(Fate::Gone) };
         if let Some(path) = self.declared_below(&declared.path, &deletion).await? {
-            return Ok(Fate::Kept(kept(format!(
+            return Ok(Fate::Kept(kept_for_others(format!(
                 "Git declares {path}, which the server has at its address or below"
             ))));
         }

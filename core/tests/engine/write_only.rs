@@ -1,0 +1,136 @@
+//! The record of write-only attributes is never ahead of the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use declarest_core::path::LogicalPath;
+use declarest_core::payload::{PayloadType, decode};
+use declarest_core::sync::{self, Candidate, Options, Report, Selection, Session, Stop, WrittenValues};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::rest_server::{Config, Matcher};
+use crate::world::World;
+
+const METADATA: &str = "resource: {id: /id, alias: /name, writeOnlyAttributes: [/password]}";
+
+/// A server with users, and a directory for the record.
+fn users() -> (World, TempDir) {
+    let config = Config { server_ids: vec!["/users".to_owned()], ..Config::default() };
+    let world = World::new(config, &[("users/_/metadata.yaml", METADATA)]);
+    (world, tempfile::tempdir().unwrap())
+}
+
+fn declare(world: &World, path: &str, password: &str) {
+    let user = json!({"name": "ana", "password": password});
+    world.declare(&format!("{path}/resource.json"), &user.to_string());
+}
+
+/// A run of a process that knows only the record.
+async fn run(world: &World, record: &TempDir, candidates: &[&str]) -> Report {
+    let written = Some(Arc::new(WrittenValues::open(record.path(), world.server.url())));
+    let session = Session { written, ..world.session() };
+    let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+    let candidate = |path: &&str| Candidate {
+        path: LogicalPath::parse(path).unwrap(),
+        payload: decode(PayloadType::Json, br#"{"name":"ana"}"#).unwrap(),
+        declared_in: None,
+    };
+    let selection = Selection { prune: candidates.iter().map(candidate).collect(), ..everything };
+    sync::run(&session, selection, &Options::default(), &Stop::default()).await
+}
+
+/// Waits until as many writes have arrived.
+async fn arrived(world: &World, writes: usize) {
+    while world.server.writes().len() < writes {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn password(world: &World) -> String {
+    world.server.get("/users/w-1").unwrap()["password"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_value_is_written_once() {
+    let (world, record) = users();
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.created, 1);
+    assert_eq!(run(&world, &record, &[]).await.stats.unchanged, 1);
+    declare(&world, "users/ana", "v2");
+    assert_eq!(run(&world, &record, &[]).await.stats.updated, 1);
+    assert_eq!(password(&world), "v2");
+    assert_eq!(run(&world, &record, &[]).await.stats.unchanged, 1);
+}
+
+/// The server sets the new value, and the answers are lost. Then Git has the old value again.
+#[tokio::test]
+async fn after_a_write_with_an_unknown_outcome_the_value_is_written_again() {
+    let (world, record) = users();
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.created, 1);
+    declare(&world, "users/ana", "v2");
+    world.server.fail_after_effect(Matcher::method("PUT"), 502, 9);
+    assert_eq!(run(&world, &record, &[]).await.stats.failed, 1);
+    world.server.clear_failures();
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.updated, 1);
+    assert_eq!(password(&world), "v1");
+}
+
+/// The process is killed after the write, so it cannot save what it has written.
+#[tokio::test]
+async fn after_a_killed_run_the_value_is_written_again() {
+    let (world, record) = users();
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.created, 1);
+    declare(&world, "users/ana", "v2");
+    let held = world.server.hold(Matcher::method("PUT"));
+    {
+        let run = run(&world, &record, &[]);
+        tokio::pin!(run);
+        tokio::select! {
+            report = &mut run => panic!("{report:?}"),
+            () = arrived(&world, 2) => {}
+        }
+    }
+    drop(held);
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.updated, 1);
+    assert_eq!(password(&world), "v1");
+}
+
+/// A commit renames the file and changes the value, and is reverted.
+#[tokio::test]
+async fn the_record_of_a_path_that_moved_is_not_used_again() {
+    let (world, record) = users();
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.created, 1);
+    world.remove("users/ana");
+    declare(&world, "users/anna", "v2");
+    let report = run(&world, &record, &["/users/ana"]).await;
+    assert_eq!((report.stats.updated, report.stats.pruned, report.kept.len()), (1, 0, 1), "{report:?}");
+    world.remove("users/anna");
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &["/users/anna"]).await.stats.updated, 1);
+    assert_eq!(password(&world), "v1");
+}
+
+/// The create was not executed, and another client created a user with the same name and another password.
+#[tokio::test]
+async fn a_user_that_is_found_instead_of_created_gets_the_value() {
+    let (world, record) = users();
+    declare(&world, "users/ana", "v1");
+    let held = world.server.hold(Matcher::method("POST"));
+    let run = run(&world, &record, &[]);
+    tokio::pin!(run);
+    tokio::select! {
+        report = &mut run => panic!("{report:?}"),
+        () = arrived(&world, 1) => {}
+    }
+    world.server.put_by_hand("/users/w-1", json!({"id": "w-1", "name": "ana", "password": "theirs"}));
+    world.server.cut(Matcher::method("POST"), 1);
+    drop(held);
+    assert_eq!(run.await.stats.failed, 0);
+    assert_eq!(password(&world), "v1");
+}
