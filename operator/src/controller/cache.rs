@@ -129,6 +129,8 @@ impl<T: Cached> Filler<T> {
     {
         let kind = T::kind(&()).into_owned();
         let mut parts: HashMap<String, HashSet<String>> = HashMap::new();
+        // The lists that are not complete yet. A watch that is interrupted begins one before it gets the first object.
+        let mut listing: HashMap<String, HashSet<String>> = HashMap::new();
         let mut unlisted: HashSet<String> = watches.iter().map(|(namespace, _)| namespace.clone()).collect();
         // Changes of namespaces that are already listed, while others are not.
         let mut early = Vec::new();
@@ -147,17 +149,22 @@ impl<T: Cached> Filler<T> {
                 }
             };
             let known = parts.entry(namespace.clone()).or_default();
+            let listed = listing.entry(namespace.clone()).or_default();
             let change = match event {
                 Event::Init => {
-                    known.clear();
+                    listed.clear();
                     continue;
                 }
                 Event::InitApply(object) if !unlisted.is_empty() => {
-                    known.insert(object.name_any());
+                    listed.insert(object.name_any());
                     self.apply(Event::InitApply(object));
                     continue;
                 }
-                Event::InitApply(object) | Event::Apply(object) => {
+                Event::InitApply(object) => {
+                    listed.insert(object.name_any());
+                    Event::Apply(object)
+                }
+                Event::Apply(object) => {
                     known.insert(object.name_any());
                     Event::Apply(object)
                 }
@@ -166,6 +173,7 @@ impl<T: Cached> Filler<T> {
                     Event::Delete(object)
                 }
                 Event::InitDone => {
+                    *known = std::mem::take(listed);
                     if unlisted.remove(&namespace) && unlisted.is_empty() {
                         self.apply(Event::InitDone);
                         early.drain(..).for_each(|change| self.apply(change));
@@ -354,6 +362,18 @@ mod tests {
         run();
         assert_eq!(drain(&mut stream), ["+new", "-a", "-early"]);
         assert!(cache.object("other", "a").is_some());
+        // The watches of both are interrupted, and one list fails at first.
+        send(&other, Event::Init);
+        send(&team, Event::Init);
+        send(&team, Event::InitApply(of("team", "new", "5")));
+        send(&team, Event::InitDone);
+        run();
+        assert_eq!(drain(&mut stream), ["+new"]);
+        assert!(cache.object("other", "a").is_some(), "its list is not complete");
+        send(&other, Event::Init);
+        send(&other, Event::InitDone);
+        run();
+        assert_eq!(drain(&mut stream), ["-a"]);
     }
 
     #[test]

@@ -73,7 +73,9 @@ impl Settings {
 
     /// Like [`Self::expanded`], with the values that the validation parsed.
     pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
-        let expanded = self.expand(object)?;
+        let namespace = object.key().namespace;
+        let expanded =
+            self.expand_with(object, |name, value| telemetry::remember(&namespace, name, value))?;
         let parsed = expanded.validate(&self.limits);
         let parsed = parsed.map_err(|errors| {
             let failure = Failure::spec_invalid(errors.to_string());
@@ -83,14 +85,19 @@ impl Settings {
         Ok((expanded, parsed))
     }
 
-    /// Returns the object with expanded placeholders, not validated.
+    /// Returns the object with expanded placeholders, not validated. Its values are not hidden in messages.
     pub fn expand<K: Kind>(&self, object: &K) -> Result<K, Failure> {
+        self.expand_with(object, |_, _| {})
+    }
+
+    /// Like [`Self::expand`]. Calls `note` for each placeholder with its name and value.
+    fn expand_with<K: Kind>(&self, object: &K, note: impl Fn(&str, &str)) -> Result<K, Failure> {
         let invalid = |error: serde_json::Error| Failure::spec_invalid(format!("spec: {error}"));
         let mut spec = serde_json::to_value(object.spec()).map_err(invalid)?;
         self.expansion
             .expand("spec", &mut spec, &|name| {
                 let value = std::env::var(name).ok()?;
-                telemetry::remember(&object.key().namespace, name, &value);
+                note(name, &value);
                 Some(value)
             })
             .map_err(|error| Failure::spec_invalid(error.to_string()))?;

@@ -342,7 +342,11 @@ async fn load(
         _ => None,
     };
     let loading = Loading { proxy, login, access };
-    source.load(&loading, known).await.map_err(|error| failed(&error))
+    source.load(&loading, known).await.map_err(|error| {
+        // The server may have rejected the current token.
+        client.filter(|_| loading.access.is_some()).inspect(|client| client.invalidate_token());
+        failed(&error)
+    })
 }
 
 fn target(server: &ManagedServer, spec: &ContractSpec) -> Target {

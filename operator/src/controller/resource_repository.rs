@@ -40,7 +40,7 @@ pub const DELIVERY_ID: &str = "declarest.io/webhook-last-event-id";
 /// Maximum duration of a fetch.
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
-const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-repo" };
+const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-repo", field: "spec.storage" };
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {

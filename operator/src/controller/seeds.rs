@@ -1,7 +1,7 @@
 //! The files of encrypted secret stores: their places, and their creation from seeds.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use declarest_core::confined;
@@ -21,7 +21,11 @@ use super::volumes::{self, Naming};
 use crate::crd::{SecretStore, secret_store};
 
 /// The names of the claims of stores.
-pub const CLAIMS: Naming = Naming { suffix: "secrets", label: "declarest.io/secret-store" };
+pub const CLAIMS: Naming =
+    Naming { suffix: "secrets", label: "declarest.io/secret-store", field: "spec.file.storage" };
+
+/// The length of a SHA-256 digest in hexadecimal digits.
+const DIGEST: u64 = 64;
 
 /// The file of a store and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,8 +186,10 @@ fn prepare(file: &Confined, directories: &Directories, relative: &Path) -> Resul
 async fn plant(file: &Confined, seed: Secret, key: &KeyMaterial) -> Result<(), Failure> {
     let [candidate, marker] = ["seeding", "seed"].map(|suffix| file.sibling(suffix));
     let digest = hex(&Sha256::digest(seed.expose()));
-    let planted = marker.open(OFlags::RDONLY).and_then(io::read_to_string);
-    if file.exists() && planted.is_ok_and(|planted| planted == digest) {
+    let (seeded, planted) = (file.clone(), marker.clone());
+    let earlier =
+        blocking(move || Ok(if seeded.exists() { read_digest(&planted).ok() } else { None })).await?;
+    if earlier.as_ref() == Some(&digest) {
         return Ok(());
     }
     let at = candidate.clone();
@@ -201,6 +207,13 @@ async fn plant(file: &Confined, seed: Secret, key: &KeyMaterial) -> Result<(), F
         write(&marker, digest.as_bytes())
     })
     .await
+}
+
+/// Reads the digest of a seed. Other users may write to the directory, so the file may be a pipe, or large.
+fn read_digest(marker: &Confined) -> io::Result<String> {
+    let mut digest = String::new();
+    marker.open(OFlags::RDONLY | OFlags::NONBLOCK)?.take(DIGEST).read_to_string(&mut digest)?;
+    Ok(digest)
 }
 
 fn write(file: &Confined, content: &[u8]) -> Result<(), Failure> {

@@ -55,6 +55,7 @@ impl Stores {
     /// Forgets a store, so that it is built again when it is needed.
     pub fn forget(&self, key: &Key) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.turns.forget(key);
     }
 
     fn cached(&self, key: &Key, identity: &Identity) -> Option<Opened> {

@@ -22,9 +22,14 @@ use crate::crd::{ClaimTemplate, Storage};
 pub struct Naming {
     /// Suffix of the names of created claims, after the object's name.
     pub suffix: &'static str,
-    /// Label that holds the object's name.
+    /// Label that holds the object's name, if the name is short enough for a label.
     pub label: &'static str,
+    /// The field that states the claim.
+    pub field: &'static str,
 }
+
+/// The maximum length of the value of a label (Kubernetes, "Labels and Selectors").
+const MAX_LABEL: usize = 63;
 
 /// The place of an object's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +74,7 @@ pub async fn settle<K: Kind>(
         Failure::api(&format!("read PersistentVolumeClaim {}/{claim}", key.namespace), &error)
     })?;
     match (&storage.pvc, found) {
-        (Some(_), Some(found)) => check_ours(object, &found)?,
+        (Some(_), Some(found)) => check_ours(object, &found, naming)?,
         (None, Some(_)) => {}
         (Some(template), None) => {
             let wanted = wanted_claim(object, &claim, template, naming);
@@ -85,8 +90,8 @@ pub async fn settle<K: Kind>(
         }
         (None, None) => {
             return Err(Failure::dependency_invalid(format!(
-                "spec.storage.existingPVC: PersistentVolumeClaim {}/{claim} does not exist",
-                key.namespace
+                "{}.existingPVC: PersistentVolumeClaim {}/{claim} does not exist",
+                naming.field, key.namespace
             )));
         }
     }
@@ -103,7 +108,7 @@ pub async fn settle<K: Kind>(
     Ok(Place { directory: state, mounted: None, earlier: None, note: Some(note) })
 }
 
-fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim) -> Result<(), Failure> {
+fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim, naming: Naming) -> Result<(), Failure> {
     let owners = claim.metadata.owner_references.as_deref().unwrap_or_default();
     let ours = owners
         .iter()
@@ -112,10 +117,10 @@ fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim) -> Result<(), 
         return Ok(());
     }
     let name = claim.metadata.name.as_deref().unwrap_or_default();
-    let namespace = object.key().namespace;
+    let (namespace, field) = (object.key().namespace, naming.field);
     Err(Failure::dependency_invalid(format!(
-        "spec.storage.pvc: PersistentVolumeClaim {namespace}/{name} exists and has another owner; \
-         remove it, or name it in spec.storage.existingPVC"
+        "{field}.pvc: PersistentVolumeClaim {namespace}/{name} exists and has another owner; \
+         remove it, or name it in {field}.existingPVC"
     )))
 }
 
@@ -126,10 +131,10 @@ fn wanted_claim<K: Kind>(
     naming: Naming,
 ) -> PersistentVolumeClaim {
     let key = object.key();
-    let labels = BTreeMap::from([
-        ("app.kubernetes.io/name".to_owned(), FIELD_MANAGER.to_owned()),
-        (naming.label.to_owned(), key.name.clone()),
-    ]);
+    let mut labels = BTreeMap::from([("app.kubernetes.io/name".to_owned(), FIELD_MANAGER.to_owned())]);
+    if key.name.len() <= MAX_LABEL {
+        labels.insert(naming.label.to_owned(), key.name.clone());
+    }
     let requests = BTreeMap::from([("storage".to_owned(), Quantity(template.requests.storage.clone()))]);
     PersistentVolumeClaim {
         metadata: ObjectMeta {

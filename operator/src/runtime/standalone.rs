@@ -10,7 +10,7 @@ use super::{RuntimeError, signals};
 use crate::args::{BindAddress, StandaloneOptions};
 use crate::directories::{self, Directories};
 use crate::leader;
-use crate::standalone::{Access, Api, LoadReport, Manifests, write_private};
+use crate::standalone::{Access, Api, Manifests, write_private};
 use crate::telemetry::MetricsExporter;
 use crate::{crd, http_server};
 
@@ -26,9 +26,10 @@ pub async fn run(
     // Two operators on one state would both write to the same servers.
     let _lock = directories::lock(&options.state_dir)?;
     let api = Api::restore(crd::all(), &options.state_dir)?;
-    let manifests = Manifests::new(options.manifests.clone(), api.client());
+    let mut manifests = Manifests::new(options.manifests.clone(), api.client());
     let changes = manifests.changes();
-    report(&manifests.load().await?);
+    let loaded = manifests.load_and_report().await?;
+    tracing::info!(applied = loaded.applied, "loaded manifests");
     // The API ends after the controllers, because they still write to it while they drain.
     let close = CancellationToken::new();
     let mut background = Tasks::default();
@@ -81,16 +82,4 @@ async fn listen(
         }
     });
     Ok(())
-}
-
-fn report(report: &LoadReport) {
-    tracing::info!(applied = report.applied, deleted = report.deleted, "loaded manifests");
-    for problem in &report.problems {
-        tracing::warn!(
-            file = %problem.file.display(),
-            line = problem.line,
-            detail = problem.message,
-            "a manifest was not applied"
-        );
-    }
 }

@@ -102,6 +102,8 @@ pub struct LoadReport {
 pub struct Manifests {
     dir: PathBuf,
     client: Client,
+    /// The problems of the last load, which the log shows once.
+    reported: BTreeSet<Problem>,
 }
 
 /// Kind, namespace and name.
@@ -110,7 +112,7 @@ type Identity = (String, String, String);
 impl Manifests {
     /// Uses the manifests below `dir`: `*.yaml`, `*.yml` and `*.json`, except for hidden ones.
     pub fn new(dir: PathBuf, client: Client) -> Self {
-        Self { dir, client }
+        Self { dir, client, reported: BTreeSet::new() }
     }
 
     /// Applies all manifests, and deletes objects that no longer have one.
@@ -232,18 +234,39 @@ impl Manifests {
         Ok(())
     }
 
+    /// Like [`Self::load`], and logs the problems that the last load did not have.
+    pub async fn load_and_report(&mut self) -> Result<LoadReport, ManifestsError> {
+        let report = self.load().await?;
+        let current: BTreeSet<Problem> = report.problems.iter().cloned().collect();
+        for problem in current.difference(&self.reported) {
+            tracing::warn!(
+                file = %problem.file.display(),
+                line = problem.line,
+                document = problem.document,
+                "a manifest is not applied: {}",
+                problem.message
+            );
+        }
+        if report.deletions_withheld && current != self.reported {
+            tracing::warn!("nothing is deleted while a manifest cannot be read");
+        }
+        if report.deleted > 0 {
+            tracing::info!(deleted = report.deleted, "deleted objects whose manifests were removed");
+        }
+        self.reported = current;
+        Ok(report)
+    }
+
     /// Applies the directory on every change and every 30 seconds, until `shutdown` is cancelled.
-    pub async fn watch(self, mut changes: Changes, shutdown: CancellationToken) {
-        let mut reported = BTreeSet::new();
+    pub async fn watch(mut self, mut changes: Changes, shutdown: CancellationToken) {
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 Some(()) = changes.received.recv() => changes.settle().await,
                 () = tokio::time::sleep(REAPPLY_INTERVAL) => {}
             }
-            match self.load().await {
-                Ok(report) => report_once(&report, &mut reported),
-                Err(error) => tracing::warn!(%error, "cannot load manifests"),
+            if let Err(error) = self.load_and_report().await {
+                tracing::warn!(%error, "cannot load manifests");
             }
         }
     }
@@ -301,25 +324,4 @@ fn describe(error: kube::Error) -> String {
         kube::Error::Api(status) => status.message,
         other => other.to_string(),
     }
-}
-
-/// Logs problems that the last load did not have.
-fn report_once(report: &LoadReport, reported: &mut BTreeSet<Problem>) {
-    let current: BTreeSet<Problem> = report.problems.iter().cloned().collect();
-    for problem in current.difference(reported) {
-        tracing::warn!(
-            file = %problem.file.display(),
-            line = problem.line,
-            document = problem.document,
-            "a manifest is not applied: {}",
-            problem.message
-        );
-    }
-    if report.deletions_withheld && current != *reported {
-        tracing::warn!("nothing is deleted while a manifest cannot be read");
-    }
-    if report.deleted > 0 {
-        tracing::info!(deleted = report.deleted, "deleted objects whose manifests were removed");
-    }
-    *reported = current;
 }

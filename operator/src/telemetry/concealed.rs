@@ -37,7 +37,8 @@ pub fn conceal<'t>(namespace: &str, text: &'t str) -> Cow<'t, str> {
     }
 }
 
-fn conceal_in_log(line: &str) -> Cow<'_, str> {
+/// Returns `line` with `${NAME}` in the place of values of all namespaces.
+pub fn conceal_in_log(line: &str) -> Cow<'_, str> {
     let in_use = IN_USE.read().unwrap_or_else(PoisonError::into_inner);
     let all: BTreeSet<_> =
         in_use.values().flatten().filter(|((size, _), _)| size.0 >= SHORTEST_IN_LOGS).collect();

@@ -16,7 +16,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-use super::concealed::LogWriter;
+use super::concealed::{LogWriter, conceal_in_log};
 use crate::args::{LogFormat, LogLevel};
 
 /// A layer that exports spans.
@@ -83,6 +83,12 @@ where
             }
         }
         event.record(&mut Fields(&mut fields));
+        // Before they are encoded: a value may have characters that JSON escapes.
+        for field in fields.values_mut() {
+            if let Value::String(text) = field {
+                *text = conceal_in_log(text).into_owned();
+            }
+        }
         let line = Line {
             timestamp: Timestamp::now().to_string(),
             level: metadata.level().as_str().to_lowercase(),
@@ -148,6 +154,7 @@ mod tests {
     use serde_json::json;
     use tracing::subscriber::Interest;
 
+    use super::super::remember;
     use super::*;
 
     #[derive(Clone, Default)]
@@ -192,9 +199,11 @@ mod tests {
             .with_writer(move || sink.clone())
             .fmt_fields(JsonFields::new())
             .event_format(JsonLines);
+        remember("logs", "PHRASE", "open \"sesame\"");
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let span = tracing::info_span!("reconcile", controller = "SyncPolicy", name = "p");
-            span.in_scope(|| tracing::warn!(applied = 3_u64, ok = false, "half \"done\""));
+            let text = "\nopen \"sesame\"";
+            span.in_scope(|| tracing::warn!(applied = 3_u64, ok = false, text, "half \"done\""));
         });
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         let mut line: Value = serde_json::from_str(&text).unwrap();
@@ -204,7 +213,7 @@ mod tests {
             line,
             json!({
                 "level": "warn", "message": "half \"done\"", "controller": "SyncPolicy", "name": "p",
-                "applied": 3, "ok": false, "target": "declarest_operator::telemetry::logs::tests",
+                "applied": 3, "ok": false, "text": "\n${PHRASE}", "target": "declarest_operator::telemetry::logs::tests",
             })
         );
     }

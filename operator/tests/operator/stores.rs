@@ -121,6 +121,26 @@ async fn what_was_stored_after_the_seed_outlives_a_restart() {
     assert_eq!(fs::read_to_string(state_file(&world)).unwrap(), changed);
 }
 
+/// Other users may write to the directory of a store, and reading a pipe waits for a writer.
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_digest_does_not_block() {
+    let mut world = World::start().await;
+    world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
+    world.create(seeded()).await;
+    reported(&world, "Ready", "number of secrets: 1").await;
+    world.kill();
+    let marker = state_file(&world).with_extension("json.seed");
+    fs::remove_file(&marker).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &marker, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    world.launch().await;
+    world.replace_secret("store", &[("other", "x")]).await;
+    reported(&world, "StoreUnavailable", "store.json.seed: ").await;
+    fs::remove_file(&marker).unwrap();
+    world.replace_secret("store", &[("other", "y")]).await;
+    reported(&world, "Ready", "number of secrets: 1").await;
+    assert!(marker.is_file());
+}
+
 #[tokio::test]
 async fn a_store_that_would_be_lost_says_so_once() {
     let world = World::start().await;
@@ -153,7 +173,8 @@ async fn a_store_on_a_claim_waits_for_it_and_lives_where_it_is_mounted() {
     world.create_secret("store", &[("key", KEY), ("seed", SEED)]).await;
     let storage = json!({"existingPVC": {"name": "absent"}});
     world.create(file(&json!({"storage": storage}))).await;
-    reported(&world, "DependencyInvalid", "/absent does not exist").await;
+    let missing = format!("spec.file.storage.existingPVC: PersistentVolumeClaim {}/absent", world.namespace);
+    reported(&world, "DependencyInvalid", &missing).await;
 
     let volume = world.state().join("volumes").join(&world.namespace).join("store-secrets");
     fs::create_dir_all(&volume).unwrap();

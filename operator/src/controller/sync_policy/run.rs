@@ -277,8 +277,8 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Records the result of the run, and pins the applied revision. If the run succeeded and `settles_past`, the
-    /// inventory starts again at its revision.
+    /// Records the result of the run, and pins the applied revision. If the run succeeded, `settles_past`, and kept
+    /// nothing that a later commit may delete, the inventory starts again at its revision.
     async fn conclude(self, ended: Ended<'_>, settles_past: bool) -> Outcome {
         let pins = self.pins();
         let Ended { kind, trigger, report, cancelled } = ended;
@@ -295,7 +295,8 @@ impl Running<'_, '_> {
         verdict::count(round.context, &round.key(), corrects, &run);
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
         if round.status.last_run_outcome == Some(RunOutcome::Succeeded) {
-            let advances = settles_past && round.object.spec.mode == SyncMode::Apply;
+            let is_pending = report.kept.iter().any(|kept| kept.pending);
+            let advances = settles_past && !is_pending && round.object.spec.mode == SyncMode::Apply;
             if advances {
                 round.status.inventory_base_revision = Some(target.to_string());
             }

@@ -51,7 +51,7 @@ pub struct Selected {
     pub tree: Arc<GitTree>,
     /// The revision at which the inventory begins.
     pub inventory_base: Revision,
-    /// Whether nothing of earlier revisions is left to prune after this run succeeds.
+    /// Whether the run prunes all that earlier revisions declared, except for what it keeps.
     pub settles_past: bool,
 }
 
@@ -64,18 +64,8 @@ pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryErro
     if let Some(applied) = &inventory.applied {
         selection.former = Some(Arc::new(request.mirror.tree(applied)?));
     }
-    let settles_past = request.prune && kind == RunKind::Full && !is_any_needed(&selection.prune, &tree)?;
+    let settles_past = request.prune && kind == RunKind::Full;
     Ok(Selected { selection, kind, trigger, tree, inventory_base: inventory.base, settles_past })
-}
-
-/// Returns whether a candidate cannot be deleted yet because a resource below it is declared.
-fn is_any_needed(candidates: &[Candidate], tree: &GitTree) -> Result<bool, RepositoryError> {
-    for candidate in candidates {
-        if repository::declares_at_least(tree, &candidate.path, 1)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 fn choose(

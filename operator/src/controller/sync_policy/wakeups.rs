@@ -57,15 +57,20 @@ where
 {
     let mut seen: HashMap<Key, Option<String>> = HashMap::new();
     objects.subscribe().filter_map(move |change| {
-        let (key, facts) = match change {
+        let (key, is_changed) = match change {
             Change::Present(object) => {
+                let key = Key::of(kube::Resource::meta(object.as_ref()));
                 let facts = object.0.as_ref().ok().map(|object| format!("{:?}", object.facts()));
-                (Key::of(kube::Resource::meta(object.as_ref())), facts)
+                let before = seen.insert(key.clone(), facts.clone());
+                (key, before != Some(facts))
             }
-            Change::Gone(object) => (Key::of(kube::Resource::meta(object.as_ref())), None),
+            Change::Gone(object) => {
+                let key = Key::of(kube::Resource::meta(object.as_ref()));
+                seen.remove(&key);
+                (key, true)
+            }
         };
-        let before = seen.insert(key.clone(), facts.clone());
-        future::ready((before.as_ref() != Some(&facts)).then_some(key))
+        future::ready(is_changed.then_some(key))
     })
 }
 
@@ -111,7 +116,7 @@ fn names(reference: &LocalRef, name: &str) -> bool {
 /// Returns the policies whose claim overlaps a claim that another policy added, changed or removed. They must check
 /// again which policy is older.
 fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
-    let mut claims: HashMap<Key, Option<Territory>> = HashMap::new();
+    let mut claims: HashMap<Key, Territory> = HashMap::new();
     context.caches.policies.subscribe().flat_map(move |change| {
         let (key, claim) = match change {
             Change::Present(policy) => {
@@ -120,7 +125,10 @@ fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
             }
             Change::Gone(policy) => (Key::of(kube::Resource::meta(policy.as_ref())), None),
         };
-        let before = claims.insert(key.clone(), claim.clone()).flatten();
+        let before = match claim.clone() {
+            Some(claim) => claims.insert(key.clone(), claim),
+            None => claims.remove(&key),
+        };
         let concerned: Vec<Key> = if before == claim {
             Vec::new()
         } else {
@@ -128,10 +136,7 @@ fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
             let others =
                 claims.iter().filter(|(other, _)| other.namespace == key.namespace && **other != key);
             let meets = |own: &Territory| disputed.iter().any(|territory| territory.meets(own));
-            others
-                .filter(|(_, own)| own.as_ref().is_some_and(meets))
-                .map(|(other, _)| other.clone())
-                .collect()
+            others.filter(|(_, own)| meets(own)).map(|(other, _)| other.clone()).collect()
         };
         stream::iter(concerned)
     })
