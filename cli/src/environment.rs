@@ -40,9 +40,10 @@ impl Environment {
         parse_boolean(self.get(name)?).ok()
     }
 
-    /// Returns the home directory.
+    /// Returns the home directory: `HOME`, and on Windows `USERPROFILE` if that is not set.
     pub fn home(&self) -> Option<PathBuf> {
-        self.get("HOME").map(PathBuf::from)
+        let profile = || self.get("USERPROFILE").filter(|_| cfg!(windows));
+        self.get("HOME").or_else(profile).map(PathBuf::from)
     }
 }
 

@@ -8,7 +8,7 @@ use declarest_core::server::Client;
 use crate::context::{self, CatalogueError, ResolvedContext, Stored};
 use crate::environment::Environment;
 use crate::error::Failure;
-use crate::output::{Messages, Output, OutputPolicy};
+use crate::output::{Messages, Output, OutputError, OutputPolicy};
 use crate::settings::{GlobalFlags, Settings};
 
 /// One run of the program: its settings, its output, its environment and its context.
@@ -47,8 +47,15 @@ impl Invocation {
         self.parser.clone()
     }
 
-    /// Returns the output for a command with this output policy. Call it first, because it checks `--output`.
+    /// Returns the output for a command with this output policy, whose result does not name resources. Call it first,
+    /// because it checks `--output`.
     pub fn output(&self, policy: OutputPolicy) -> Result<Output, Failure> {
+        let output = self.output_about_resources(policy)?;
+        if output.is_names() { Err(OutputError::NoNames.into()) } else { Ok(output) }
+    }
+
+    /// Like [`Self::output`], for a command that can also print only the paths of the resources of its result.
+    pub fn output_about_resources(&self, policy: OutputPolicy) -> Result<Output, Failure> {
         Ok(Output::new(&self.names.join(" "), policy, &self.settings.output)?)
     }
 

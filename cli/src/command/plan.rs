@@ -39,7 +39,7 @@ pub struct PlanArguments {
 
 /// Shows the actions of `resource apply`, and optionally saves them.
 pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::Plan)?;
+    let output = invocation.output_about_resources(OutputPolicy::Plan)?;
     let target = arguments.path.target(invocation)?;
     let recursive = arguments.recursive.unwrap_or(true);
     if arguments.prune && !recursive {
@@ -59,14 +59,16 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
         let run = outcome::Run::new(invocation, targeted);
         let plan = run.plan(&session, targets.selection, &options).await;
         show_plan(&output, &plan, target.path.as_str(), &session, invocation)?;
-        reported.plan(&plan, invocation)?;
-        outcome::check(&plan.failures, targeted, &invocation.messages)?;
-        if let Some(file) = &arguments.out {
+        let reported = reported.plan(&plan, invocation);
+        let save = |file: &PathBuf| {
             let subject = subject(&session, target.path.as_str(), recursive, arguments.prune);
             let content = SavedPlan::encode(&subject, &plan)?;
             let failed = |error| Failure::internal(format!("cannot write {}: {error}", file.display()));
-            write_through(file, &content, Mode::Private).map_err(failed)?;
-        }
+            write_through(file, &content, Mode::Private).map_err(failed)
+        };
+        let checked = outcome::check(&plan.failures, targeted, &invocation.messages);
+        let saved = checked.and_then(|()| arguments.out.as_ref().map_or(Ok(()), save));
+        invocation.messages.first([saved, reported])?;
         if arguments.exit_code && !plan.is_empty() { Err(Failure::Differs) } else { Ok(()) }
     })
 }

@@ -91,9 +91,14 @@ impl Stored {
         Ok(Self { root, catalogue, ..self.clone() })
     }
 
+    /// Replaces the file with `catalogue` if they differ: the file may have comments, which a new one does not have.
+    pub fn save(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
+        if *catalogue == self.catalogue { Ok(()) } else { self.rewrite(catalogue) }
+    }
+
     /// Checks `catalogue` like one that is read, and replaces the file with it. Faults of contexts that were read from
     /// the file are kept; other contexts must be valid.
-    pub fn save(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
+    pub fn rewrite(&self, catalogue: &Catalogue) -> Result<(), CatalogueError> {
         let bytes = encode_catalogue(catalogue)?;
         let (changed, root) = decode_stored(&self.file.display().to_string(), PayloadType::Yaml, &bytes)?;
         let located = CatalogueError::invalid(self.file.display());

@@ -1,5 +1,6 @@
 //! Messages on standard error: warnings, the output of `--verbose`, failures, and the final line.
 
+use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,6 +34,8 @@ pub struct Messages {
 struct Known {
     given: Vec<Secret>,
     readers: Vec<SecretReader>,
+    /// The warnings that were printed.
+    warned: HashSet<String>,
     /// The redactor, and the number of secrets that it was built from.
     redactor: (usize, Redactor),
 }
@@ -106,6 +109,21 @@ impl Messages {
         self.known().readers.push(reader.clone());
     }
 
+    /// Drops the secrets of readers that nothing else uses, for commands that repeat their work without an end.
+    pub fn end_round(&self) {
+        let mut known = self.known();
+        known.readers.retain(SecretReader::is_in_use);
+        known.redactor = Default::default();
+    }
+
+    /// Returns the first failure of these results, the most important first, and prints the others.
+    pub fn first(&self, results: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
+        let mut failures = results.into_iter().filter_map(Result::err);
+        let Some(first) = failures.next() else { return Ok(()) };
+        failures.for_each(|failure| self.attempt(&failure));
+        Err(first)
+    }
+
     /// Prints one of several failures of a command.
     pub fn problem(&self, cause: &Cause) {
         match self.errors {
@@ -140,9 +158,9 @@ impl Messages {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prints a warning, unless `--ignore-warnings` is set.
+    /// Prints a warning once, unless `--ignore-warnings` is set.
     pub fn warn(&self, warning: &str) {
-        if !self.ignore_warnings {
+        if !self.ignore_warnings && self.known().warned.insert(warning.to_owned()) {
             to_stderr(&format!("{} {}", self.label("WARNING", YELLOW), self.redacted(warning)));
         }
     }

@@ -41,9 +41,18 @@ fn read_line(mut echo: impl FnMut(&[u8])) -> Result<Secret, TerminalError> {
     let mut line: Vec<u8> = Vec::new();
     for byte in std::io::stdin().lock().bytes() {
         match byte.map_err(TerminalError::Read)? {
-            b'\r' | b'\n' => return Ok(Secret::from(String::from_utf8_lossy(&line).into_owned())),
+            b'\r' | b'\n' => {
+                // The bytes of the line become the secret, so that no copy of them is left.
+                let text = String::from_utf8(line);
+                return Ok(Secret::from(
+                    text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+                ));
+            }
             INTERRUPT | END => break,
             BACKSPACE | DELETE => {
+                if line.is_empty() {
+                    continue;
+                }
                 // Remove one character: its continuation bytes and its first byte.
                 while line.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
                 echo(b"\x08 \x08");

@@ -130,6 +130,11 @@ fn use_makes_current() {
     let home = Home::with_catalogue(TWO);
     assert_eq!(home.run(&["context", "use", "prod"]).to_string(), "exit 0\n--- stdout\n--- stderr\n");
     assert_eq!(home.run(&["context", "current", "-o", "text"]).stdout, "prod\n");
+    let commented = format!("# Ask the team before a change.\n{TWO}");
+    let commented = Home::with_catalogue(&commented);
+    let before = commented.read(".declarest/configs/contexts.yaml");
+    assert_eq!(commented.run(&["context", "use", "dev"]).code, 0);
+    assert_eq!(commented.read(".declarest/configs/contexts.yaml"), before, "dev is the current context");
     insta::assert_snapshot!(home.run(&["context", "use", "test"]), @r#"
     exit 3
     --- stdout

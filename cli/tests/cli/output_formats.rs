@@ -33,6 +33,7 @@ fn results(#[case] args: &[&str], #[case] expected: &str) {
 #[case::jq_fails(&["resource", "list", "/shops", "-o", "jq=.a.b"], "--output jq: jq failed: ")]
 #[case::jsonpath(&["resource", "list", "/shops", "-o", "jsonpath={.a"], "--output jsonpath: a \"}\" is missing")]
 #[case::names(&["version", "-o", "name"], "the result has no resources to name; remove --output name")]
+#[case::names_of_no_resources(&["import", "/shops", "-o", "name"], "the result has no resources to name; remove --output name")]
 #[case::text_only(&["repository", "tree", "-o", "ndjson"], "prints text only; remove --output ndjson")]
 fn other_formats_are_refused(#[case] args: &[&str], #[case] message: &str) {
     let run = shops().run(args);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::environment::Home;
+use crate::rest_server::Matcher;
 use crate::world::World;
 
 /// Two shops that are equal, one that differs, and one that the server does not have.
@@ -28,6 +29,23 @@ fn sarif(home: &Home) -> Vec<(String, String, String)> {
     results
         .map(|result| (text(&result["ruleId"]), text(&result["level"]), text(result.pointer(place).unwrap())))
         .collect()
+}
+
+/// A report that cannot be written hides no failure.
+#[test]
+fn a_failed_report() {
+    let world = world();
+    world.server.fail(Matcher::method("PUT"), 501, 9);
+    let run = world.run(&["resource", "apply", "/shops/rio", "--report", "junit=/nonexistent/out.xml"]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.stderr.contains("PUT /shops/rio") && run.stderr.contains("/nonexistent/out.xml"), "{run}");
+    world.server.clear_failures();
+    for command in [&["diff", "/shops"][..], &["apply", "/shops"], &["apply", "/shops", "--dry-run"]] {
+        let run = world.run(&[&["resource"], command, &["--report", "junit=/nonexistent/out.xml"]].concat());
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("/nonexistent/out.xml"), "{run}");
+    }
+    assert_eq!(world.run(&["resource", "diff", "/shops", "--exit-code"]).code, 0, "it was applied");
 }
 
 #[test]

@@ -9,14 +9,19 @@ use std::path::PathBuf;
 /// `environment` returns the value of a variable; an empty value counts as unset.
 pub fn cache_directory(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     directory(&environment, "DECLAREST_BUNDLE_CACHE_DIR")
-        .or_else(|| Some(directory(&environment, "HOME")?.join(".declarest/metadata-bundles")))
+        .or_else(|| Some(home(&environment)?.join(".declarest/metadata-bundles")))
+}
+
+fn home(environment: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let profile = || cfg!(windows).then(|| directory(environment, "USERPROFILE")).flatten();
+    directory(environment, "HOME").or_else(profile)
 }
 
 /// Returns the Docker configuration with registry credentials: `$DOCKER_CONFIG/config.json`, otherwise
 /// `~/.docker/config.json`. The file may not exist.
 pub fn registry_credentials(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     directory(&environment, "DOCKER_CONFIG")
-        .or_else(|| Some(directory(&environment, "HOME")?.join(".docker")))
+        .or_else(|| Some(home(&environment)?.join(".docker")))
         .map(|directory| directory.join("config.json"))
 }
 

@@ -75,7 +75,7 @@ pub fn rename(from: Option<&str>, to: Option<&str>, invocation: &Invocation) -> 
 pub fn migrate(invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Text)?;
     let stored = invocation.catalogue_to_change()?;
-    stored.save(&stored.catalogue)?;
+    stored.rewrite(&stored.catalogue)?;
     Ok(output.show(&(), Some("context catalog migrated"))?)
 }
 

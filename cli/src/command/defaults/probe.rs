@@ -68,7 +68,10 @@ pub async fn added_by_server(
         for probe in &probes {
             match write(&session, &probe.resource, Intent::Create, &stop).await {
                 Ok(()) => created.push(probe),
-                Err(failure) => failed = Some(failure),
+                Err(failure) => {
+                    failed = Some(failure);
+                    break;
+                }
             }
         }
         let read = match failed {

@@ -34,7 +34,7 @@ pub struct SyncArguments {
 
 /// Requests a run, and optionally waits for its end.
 pub fn sync(arguments: &SyncArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let output = invocation.output_about_resources(OutputPolicy::TextDefault)?;
     block_on(async {
         let policy = Policy::connect(&arguments.policy).await?;
         if is_suspended(&policy.read().await?) {
@@ -105,7 +105,7 @@ fn failed(object: &DynamicObject, outcome: &str) -> Failure {
 
 /// Sets `spec.suspend`.
 pub fn suspend(arguments: &PolicyArguments, suspend: bool, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let output = invocation.output_about_resources(OutputPolicy::TextDefault)?;
     block_on(async {
         let policy = Policy::connect(arguments).await?;
         let before = policy.read().await?;

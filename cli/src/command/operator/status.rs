@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, ClusterArguments};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
-use crate::output::{Output, OutputPolicy};
+use crate::output::{Output, OutputPolicy, print};
 use crate::settings::parse_interval;
 
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ const DIGITS: usize = 12;
 
 /// Prints what the status of each object reports.
 pub fn run(arguments: &StatusArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let output = invocation.output_about_resources(OutputPolicy::TextDefault)?;
     block_on(async {
         let cluster = Cluster::connect(&arguments.cluster).await?;
         let namespace = (!arguments.all_namespaces).then(|| cluster.namespace.clone());
@@ -55,19 +55,22 @@ pub fn run(arguments: &StatusArguments, invocation: &Invocation) -> Result<(), F
     })
 }
 
-/// Prints the reports, unless their text is the same as before.
+/// Prints the reports, unless the output is the same as before.
 fn show(
     reports: &[Report],
     namespace: Option<&str>,
     output: &Output,
-    before: &mut Option<String>,
+    before: &mut Option<Vec<u8>>,
 ) -> Result<(), Failure> {
-    let text = text(reports, namespace, output.is_wide());
-    if before.as_ref() != Some(&text) {
-        let titles: Vec<String> = reports.iter().map(Report::title).collect();
-        let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
-        output.show_about(&titles, &reports, Some(&text))?;
-        *before = Some(text);
+    let titles: Vec<String> = reports.iter().map(Report::title).collect();
+    let shown = if output.is_names() {
+        titles.iter().flat_map(|title| [title.as_bytes(), b"\n"]).flatten().copied().collect()
+    } else {
+        output.encoded(&reports, Some(&text(reports, namespace, output.is_wide())))?
+    };
+    if before.as_ref() != Some(&shown) {
+        print(&shown)?;
+        *before = Some(shown);
     }
     Ok(())
 }

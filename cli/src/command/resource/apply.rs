@@ -12,7 +12,7 @@ use declarest_core::metadata::OperationName;
 use declarest_core::metadata::document::Document;
 use declarest_core::path::LogicalPath;
 use declarest_core::secrets::with_placeholders_of;
-use declarest_core::sync::{Intent, Observed, Options, Resource, SavedPlan, Step};
+use declarest_core::sync::{Intent, Observed, Options, Plan, Resource, SavedPlan, Step};
 
 use super::change::Change;
 use super::outcome::{self, show_plan};
@@ -110,7 +110,7 @@ struct Kind<'a> {
 
 /// Applies the plan in `file`.
 fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(policy(arguments.dry_run))?;
+    let output = invocation.output_about_resources(policy(arguments.dry_run))?;
     let shown = file.display().to_string();
     let content = std::fs::read(file).map_err(|error| {
         let message = format!("cannot read {shown}: {error}");
@@ -164,7 +164,7 @@ fn write(
     operations: &[OperationName],
     invocation: &Invocation,
 ) -> Result<(), Failure> {
-    let output = invocation.output(policy(kind.only_plan))?;
+    let output = invocation.output_about_resources(policy(kind.only_plan))?;
     let target = arguments.path.target(invocation)?;
     let overrides = arguments.method.overrides(operations)?;
     let input = arguments.input.payload(Literals::WithAssignments)?;
@@ -219,33 +219,35 @@ impl Run<'_> {
         let reported = Reported::new(&self.arguments.report, "apply", &targets.selection);
         let run = outcome::Run::new(self.invocation, targeted).failing_fast(fails_fast);
         let plan = run.plan(&session, targets.selection, self.kind.options).await;
+        let messages = &self.invocation.messages;
+        let check = |plan: &Plan| outcome::check(&plan.failures, targeted, messages);
         if let Some(saved) = saved {
-            outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
+            check(&plan)?;
             let about = subject(&session, &saved.subject.path, saved.subject.recursive, saved.subject.prune);
             saved.check(&about, &plan)?;
         }
         if self.kind.only_plan {
             show_plan(self.output, &plan, path.as_str(), &session, self.invocation)?;
-            reported.plan(&plan, self.invocation)?;
-            return outcome::check(&plan.failures, targeted, &self.invocation.messages);
+            let reported = reported.plan(&plan, self.invocation);
+            return messages.first([check(&plan), reported]);
         }
         if fails_fast && !plan.failures.is_empty() {
-            reported.plan(&plan, self.invocation)?;
-            outcome::check(&plan.failures, targeted, &self.invocation.messages)?;
+            let reported = reported.plan(&plan, self.invocation);
+            return messages.first([check(&plan), reported]);
         }
         // Apply.
         for action in plan.actions.iter().filter(|action| action.step != Step::Skip) {
             let step = format!("{:?}", action.step).to_lowercase();
-            self.invocation.messages.verbose(2, &format!("{step} {}", action.path));
+            messages.verbose(2, &format!("{step} {}", action.path));
         }
         let changes = run.apply(&session, plan).await;
-        reported.applied(&changes.results, &changes.failures, self.invocation)?;
+        let reported = reported.applied(&changes.results, &changes.failures, self.invocation);
         // Show or save the written resources.
         let failed: HashSet<&LogicalPath> = changes.failures.iter().map(|failure| &failure.path).collect();
         let written = resources.into_iter().filter(|resource| !failed.contains(&resource.path)).collect();
         let looked = self.look_again(written, &changes.ids, shows.then_some(single)).await;
-        // A failed write takes precedence over a failure to show the result.
-        changes.check(targeted, &self.invocation.messages).and(looked)
+        // A failed write takes precedence over failures to report or to show the result.
+        messages.first([changes.check(targeted, messages), reported, looked])
     }
 
     /// Reads the written resources, to save or to show them. `shown` is `None` to show nothing, `Some(true)` to show a

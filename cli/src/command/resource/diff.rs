@@ -76,20 +76,20 @@ fn parse_context(text: &str) -> Result<Context, String> {
 
 /// Shows the differences between the repository and the server.
 pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::TextDefault)?;
+    let output = invocation.output_about_resources(OutputPolicy::TextDefault)?;
     let target = arguments.path.target(invocation)?;
     block_on(async {
         let Some(interval) = arguments.watch else {
             let shown = differences(arguments, &target.path, invocation).await?;
             shown.print(&output, invocation)?;
-            shown.write(invocation)?;
-            return shown.check(arguments, invocation);
+            let reported = shown.write(invocation);
+            return shown.check(reported, arguments, invocation);
         };
         let mut before = None;
         loop {
             match differences(arguments, &target.path, invocation).await {
                 Ok(shown) if before.as_ref() != Some(&shown.text) => {
-                    output.show_about(&shown.paths(), &shown.records, Some(&shown.text))?;
+                    shown.show(&output)?;
                     before = Some(shown.text.clone());
                     shown.write(invocation)?;
                     shown.report(invocation);
@@ -101,6 +101,7 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
                 }
                 Err(failure) => return Err(failure),
             }
+            invocation.messages.end_round();
             tokio::time::sleep(interval).await;
         }
     })
@@ -144,11 +145,22 @@ impl Differences<'_> {
         self.drifting.iter().map(String::as_str).collect()
     }
 
+    /// Prints them, with the pager if they may be long.
     fn print(&self, output: &Output, invocation: &Invocation) -> Result<(), Failure> {
         if self.list {
-            return Ok(output.show_about(&self.paths(), &self.drifting, Some(&self.text))?);
+            return self.show(output);
         }
         pager::show(output, &self.paths(), &self.records, &self.text, invocation)
+    }
+
+    fn show(&self, output: &Output) -> Result<(), Failure> {
+        let (paths, text) = (self.paths(), Some(self.text.as_str()));
+        let shown = if self.list {
+            output.show_about(&paths, &self.drifting, text)
+        } else {
+            output.show_about(&paths, &self.records, text)
+        };
+        Ok(shown?)
     }
 
     /// Writes the report.
@@ -170,8 +182,14 @@ impl Differences<'_> {
         }
     }
 
-    fn check(&self, arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Failure> {
-        outcome::check(&self.failures, self.targeted, &invocation.messages)?;
+    fn check(
+        &self,
+        reported: Result<(), Failure>,
+        arguments: &DiffArguments,
+        invocation: &Invocation,
+    ) -> Result<(), Failure> {
+        let compared = outcome::check(&self.failures, self.targeted, &invocation.messages);
+        invocation.messages.first([compared, reported])?;
         if arguments.exit_code && !self.drifting.is_empty() { Err(Failure::Differs) } else { Ok(()) }
     }
 }

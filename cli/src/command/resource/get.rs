@@ -40,7 +40,7 @@ pub struct GetArguments {
 
 /// Prints a resource or the members of a collection.
 pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::PayloadNoYaml)?;
+    let output = invocation.output_about_resources(OutputPolicy::PayloadNoYaml)?;
     let target = arguments.path.target(invocation)?;
     let source = arguments.source.source()?;
     arguments.exclusions.check()?;

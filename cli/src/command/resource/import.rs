@@ -103,8 +103,8 @@ pub fn import(arguments: &ImportArguments, invocation: &Invocation) -> Result<()
         let workspace = Workspace::connected(invocation).await?;
         arguments.options.import(&workspace, &authoring, &path, invocation).await
     })?;
-    output.show(&imported, Some(&imported.text()))?;
     authoring.finish()?;
+    output.show(&imported, Some(&imported.text()))?;
     imported.check()
 }
 

@@ -44,7 +44,7 @@ pub struct ListArguments {
 
 /// Prints the resources of a collection.
 pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let output = invocation.output(OutputPolicy::Adaptive)?;
+    let output = invocation.output_about_resources(OutputPolicy::Adaptive)?;
     let path = arguments.path.target(invocation)?.path;
     let source = arguments.source.source()?;
     arguments.exclusions.check()?;

@@ -130,16 +130,20 @@ impl RequestArguments {
     fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
         let mut headers = Vec::new();
         if let Some(accept) = self.accept_type.as_deref().map(str::trim).filter(|accept| !accept.is_empty()) {
-            headers.push(header(&format!("Accept: {accept}"))?);
+            headers.push((ACCEPT, media_type("--accept-type", accept)?));
         }
-        if let Some(media_type) = self.input.media_type() {
-            headers.push(header(&format!("Content-Type: {media_type}"))?);
+        if let Some(content_type) = self.input.media_type() {
+            headers.push((CONTENT_TYPE, media_type("--content-type", content_type)?));
         }
         for text in &self.header {
             headers.push(header(text)?);
         }
         Ok(headers)
     }
+}
+
+fn media_type(flag: &str, text: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::from_str(text).map_err(|_| Failure::invalid(format!("{flag} {text:?} is not a media type")))
 }
 
 /// Parses `Name: value` or `Name=value`. Messages do not contain the value, because it may be a secret.
@@ -198,8 +202,8 @@ impl Call<'_> {
             Some(operation) => self.by_metadata(&rules, operation, payload.as_ref())?,
             None => literal(&self.method, path, payload.as_ref())?,
         };
+        request.headers.retain(|(known, _)| self.headers.iter().all(|(name, _)| name != known));
         for (name, value) in &self.headers {
-            request.headers.retain(|(known, _)| known != name);
             match (&mut request.body, name) {
                 (Some(body), name) if *name == CONTENT_TYPE => {
                     body.media_type = String::from_utf8_lossy(value.as_bytes()).into_owned();

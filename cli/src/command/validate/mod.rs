@@ -50,16 +50,17 @@ pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(),
     let root = arguments.dir.as_deref().filter(|dir| dir.is_relative()).and_then(Path::to_str).unwrap_or("");
     let (cases, rules) = (report.cases(), rules());
     let reported = reports::Report { title: "validate", cases: &cases, rules: &rules, root };
-    arguments.report.write(&reported)?;
+    let written = arguments.report.write(&reported);
     if arguments.report.annotates() {
         print(reported.annotations().as_bytes())?;
     } else {
         output.show(&report, Some(&report.text()))?;
     }
-    match report.errors() {
+    let valid = match report.errors() {
         0 => Ok(()),
         errors => Err(Failure::invalid(format!("validation failed; errors: {errors}"))),
-    }
+    };
+    invocation.messages.first([valid, written])
 }
 
 /// Returns the files and the metadata to validate.

@@ -251,6 +251,11 @@ impl SecretReader {
         values
     }
 
+    /// Whether other owners still use this reader.
+    pub fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Returns a redactor for these values.
     pub fn redactor(&self) -> Redactor {
         Redactor::new(&self.values())
