@@ -153,7 +153,8 @@ impl<'a> Pager<'a> {
             self.limit = Some(count);
         }
         let size = self.limit.unwrap_or(size);
-        if count == 0 || (count < size && !more) {
+        // Some servers reject the request of a page after the last one.
+        if count == 0 || !more && (count < size || self.complete) {
             return None;
         }
         self.position += step;
@@ -400,6 +401,7 @@ mod tests {
     #[case(OFFSET, &["[{}, {}]", "{total: 5, all: [{}, {}]}"], Ok(with(&[("first", "4"), ("max", "2")])))]
     #[case(OFFSET, &["[{}, {}]", "[{}]"], Ok(NextPage::End))]
     #[case(OFFSET, &["[{}, {}]", "[]"], Ok(NextPage::End))]
+    #[case(OFFSET, &["[{}, {}]", "{total: 4, all: [{}, {}]}"], Ok(NextPage::End))]
     #[case(OFFSET, &["{items: [{}], hasMore: true}"], Ok(with(&[("first", "1"), ("max", "2")])))]
     #[case(OFFSET, &["{items: [], hasMore: true}"], Ok(NextPage::Unknown))]
     #[case(LONG, &[TEN], Ok(with(&[("first", "10"), ("max", "10")])))]

@@ -56,6 +56,35 @@ async fn a_copy_with_the_same_names_does_not_overwrite_the_original(
     assert_eq!(world.writes(), Vec::<String>::new());
 }
 
+/// Without a revision that was applied, and while only this resource is retried.
+#[tokio::test]
+async fn a_copy_is_found_before_the_first_success() {
+    let world = shops(&["/shops"], "resource: {id: /id, alias: /name}");
+    world.declare("shops/river/resource.json", r#"{"name":"Rio","tier":"free"}"#);
+    let session = world.session();
+    let path = LogicalPath::parse("/shops/river").unwrap();
+    let file = repository::resource_file(session.tree.as_ref(), &path).unwrap();
+    let selection = Selection { resources: file.into_iter().collect(), ..Selection::default() };
+    let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+    assert_eq!(failure(&report).0, "ConflictError");
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+/// The server gave the shop an id that is the name of another file.
+#[tokio::test]
+async fn an_id_like_the_name_of_another_file_is_not_a_copy() {
+    let metadata = "resource: {id: /id, alias: /name}";
+    let (world, former) = (shops(&["/shops"], metadata), shops(&["/shops"], metadata));
+    world.server.put_by_hand("/shops/12", json!({"id": "12", "name": "new", "tier": "free"}));
+    world.server.put_by_hand("/shops/w-5", json!({"id": "w-5", "name": "12"}));
+    world.declare("shops/12/resource.json", r#"{"name":"12"}"#);
+    world.declare("shops/broken/resource.json", "{");
+    world.declare("shops/new/resource.json", r#"{"name":"new","tier":"gold"}"#);
+    let report = run(&world, &former, "/shops/new").await;
+    assert_eq!((report.stats.updated, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.writes(), ["PUT /shops/12 200"]);
+}
+
 #[tokio::test]
 async fn a_changed_file_is_not_a_copy() {
     let metadata = "resource: {id: /id, alias: /name}";

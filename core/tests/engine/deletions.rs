@@ -97,6 +97,43 @@ async fn the_parent_of_a_child_that_is_not_deleted_is_not_deleted() {
     assert_eq!(world.live("/items/main/parts/c"), r#"{"id":"c"}"#);
 }
 
+/// The read of the record fails, so nothing is decided about it.
+#[tokio::test]
+async fn a_resource_is_not_deleted_while_one_that_depends_on_it_cannot_be_read() {
+    let config =
+        Config { collections: vec!["/zones".to_owned(), "/records".to_owned()], ..Config::default() };
+    let files = [
+        ("records/_/metadata.yaml", "resource: {dependsOn: ['/zones/{{/zone}}']}"),
+        ("zones/b/resource.json", r#"{"id":"b"}"#),
+    ];
+    let world = World::new(config, &files);
+    world.server.put_by_hand("/zones/b", parsed(r#"{"id":"b"}"#));
+    world.server.put_by_hand("/zones/a", parsed(r#"{"id":"a"}"#));
+    world.server.put_by_hand("/records/www", parsed(r#"{"id":"www","zone":"a"}"#));
+    world.server.fail(Matcher::new("GET", "/records/www"), 500, 9);
+    let candidates = [("/zones/a", r#"{"id":"a"}"#), ("/records/www", r#"{"id":"www","zone":"a"}"#)];
+    let report = world.sync_on(&world.server.url(), &candidates).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (0, 2), "{report:?}");
+    world.server.clear_failures();
+    assert_eq!(world.sync_on(&world.server.url(), &candidates).await.stats.pruned, 2);
+}
+
+/// The file that may declare the child cannot be read.
+#[tokio::test]
+async fn the_parent_of_a_child_that_may_be_declared_is_not_deleted() {
+    let config =
+        Config { collections: vec!["/items".to_owned(), "/items/*/parts".to_owned()], ..Config::default() };
+    let files = [("items/hq/resource.json", r#"{"id":"hq"}"#), ("items/hq/parts/c/resource.json", "{")];
+    let world = World::new(config, &files);
+    world.server.put_by_hand("/items/hq", parsed(r#"{"id":"hq"}"#));
+    world.server.put_by_hand("/items/main", parsed(r#"{"id":"main"}"#));
+    world.server.put_by_hand("/items/main/parts/c", parsed(r#"{"id":"c"}"#));
+    let candidates = [("/items/main", r#"{"id":"main"}"#), ("/items/main/parts/c", r#"{"id":"c"}"#)];
+    let report = world.sync_on(&world.server.url(), &candidates).await;
+    assert_eq!(report.stats.pruned, 0, "{report:?}");
+    assert_eq!(world.live("/items/main/parts/c"), r#"{"id":"c"}"#);
+}
+
 /// Without the zone, the address of the record is unknown.
 #[tokio::test]
 async fn a_resource_is_not_deleted_before_those_that_depend_on_it() {

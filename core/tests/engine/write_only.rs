@@ -78,6 +78,23 @@ async fn after_a_write_with_an_unknown_outcome_the_value_is_written_again() {
     assert_eq!(password(&world), "v1");
 }
 
+/// An update of another attribute is rejected, so it has not set the password. A new password needs a new user.
+#[tokio::test]
+async fn a_rejected_write_does_not_lose_the_record() {
+    let (world, record) = users();
+    let metadata = METADATA.replace("{id:", "{replaceOn: [/password], id:");
+    world.declare("users/_/metadata.yaml", &metadata);
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.created, 1);
+    world.declare("users/ana/resource.json", r#"{"name":"ana","password":"v1","tier":"gold"}"#);
+    world.server.fail(Matcher::method("PUT"), 422, 1);
+    assert_eq!(run(&world, &record, &[]).await.stats.failed, 1);
+    declare(&world, "users/ana", "v2");
+    let report = run(&world, &record, &[]).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.server.get("/users/w-2").unwrap()["password"], "v2");
+}
+
 /// The process is killed after the write, so it cannot save what it has written.
 #[tokio::test]
 async fn after_a_killed_run_the_value_is_written_again() {

@@ -1,7 +1,6 @@
 //! Creates: members that already exist, answers that do not show all, lost answers, and conflicts.
 
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use http::StatusCode;
 
@@ -77,21 +76,21 @@ impl Attempt<'_> {
         Err(SyncError::Unfindable(self.path(), id))
     }
 
-    /// Prevents further creates of `desired` while the server may still execute this one. Returns that time.
-    fn expect(&self, desired: &Resource) -> Duration {
-        let wait = self.writer.session.client.attempt_timeout();
-        self.writer.session.knowledge.expect(desired, wait);
-        wait
+    /// Prevents further creates of `desired` while the server may still execute this one.
+    fn expect(&self, desired: &Resource) {
+        self.writer.session.knowledge.expect(desired, self.writer.session.client.attempt_timeout());
     }
 
     /// Returns the error of a create that timed out. The server may still execute it, so only a later run may search
     /// for the resource.
     pub async fn uncertain(&self, lost: ServerError) -> SyncError {
-        let desired = match self.desired().await {
-            Ok(desired) => desired,
-            Err(error) => return error,
-        };
-        let why = format!("a run after {} s looks for it", self.expect(&desired).as_secs_f64());
+        let wait = self.writer.session.client.attempt_timeout();
+        self.writer.session.knowledge.expect_at(&self.action.path, wait);
+        // Its names in the repository, because the server may not answer.
+        if let Ok(Some(declared)) = self.writer.declared(&self.action.path).await {
+            self.expect(&declared);
+        }
+        let why = format!("a run after {} s looks for it", wait.as_secs_f64());
         SyncError::Unsure(self.path(), Box::new(lost), why)
     }
 
@@ -256,6 +255,8 @@ impl Attempt<'_> {
     /// not have the desired values of write-only attributes.
     async fn take_over(&self, desired: Resource, found: Observed) -> Result<Option<Box<Call>>, SyncError> {
         self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
+        // The server may have created members together with it, like those of a new resource.
+        self.writer.created.lock().unwrap_or_else(PoisonError::into_inner).insert(self.path(), true);
         let decided = self.writer.decided((Step::Create, Reason::Missing), desired, found).await?;
         Ok(decided.and_then(Action::into_call))
     }

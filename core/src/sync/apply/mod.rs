@@ -25,11 +25,12 @@ use super::plan::Plan;
 use super::plan::graph::Order;
 use super::plan::survey::Surveyor;
 use super::tasks::blocking;
+use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
-    Action, Call, Done, Failure, Intent, Options, PRUNE, REPLACE, Report, Selection, Session, Step, Stop,
-    SyncError, Tally, WrittenValues, hide, is_alike,
+    Action, Call, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Selection, Sending,
+    Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
 use write::{Prepared, Writer};
@@ -135,6 +136,11 @@ impl Execution {
             self.report.failures.push(Failure::new(path, "update", &late));
             self.report.stats.created -= 1;
         }
+        for path in std::mem::take(&mut self.endangered) {
+            let unread = SyncError::NotAttempted(path.clone(), why.to_owned());
+            self.report.failures.push(Failure::new(path, "read", &unread));
+            self.report.stats.unchanged = self.report.stats.unchanged.saturating_sub(1);
+        }
     }
 
     /// Returns the resources that the server may have deleted together with others, or that refer to the old ids of those
@@ -187,7 +193,7 @@ impl Execution {
 
     /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
-        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, .. } = plan;
+        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, needed, .. } = plan;
         for failure in &failures {
             self.tally.skipped(&failure.path);
             self.report.stats.created -= usize::from(self.deferred.remove(&failure.path));
@@ -217,11 +223,11 @@ impl Execution {
             }
         }
         self.write(writes).await;
-        self.delete(deletions).await;
+        self.delete(deletions, &needed).await;
     }
 
     async fn write(&mut self, writes: Vec<Arc<Action>>) {
-        self.forget_written(&writes).await;
+        self.doubt_written(&writes).await;
         let (sender, missing) = (&self.sender, self.missing.clone());
         let work = |action: Arc<Action>, failed_parent: Option<LogicalPath>| {
             let in_an_earlier_plan = || action.path.ancestors().find(|path| missing.contains(path));
@@ -229,9 +235,13 @@ impl Execution {
             Arc::clone(sender).send(action, failed_parent)
         };
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
-            Ok(done) if self.tally.done(action, done) => self.report.stats.failed += 1,
+            Ok(done) if self.tally.done(action, done) => {
+                self.report.stats.failed += 1;
+                self.report.stats.created -= usize::from(self.deferred.remove(&action.path));
+            }
             Ok(Done { step: Step::Create, deferred, .. }) => {
-                self.report.stats.created += 1;
+                // Another client may have deleted it after an earlier pass had created it.
+                self.report.stats.created += usize::from(!self.deferred.remove(&action.path));
                 self.deferred.extend(deferred.then(|| action.path.clone()));
             }
             // The create was counted.
@@ -259,28 +269,37 @@ impl Execution {
             .await;
     }
 
-    /// Removes the records of write-only attributes that may be written now, and saves that. If the outcome of a write
-    /// is unknown, or the process is killed, the record would be wrong.
-    async fn forget_written(&self, writes: &[Arc<Action>]) {
+    /// Doubts the records of write-only attributes that may be written now, and saves that: if the outcome of a write is
+    /// unknown, or the process is killed, they may be wrong.
+    async fn doubt_written(&self, writes: &[Arc<Action>]) {
         let Some(written) = self.sender.writer.session.written.clone() else { return };
-        let may_write = |action: &&Arc<Action>| action.call().is_none_or(|call| call.has_write_only);
+        let may_write = |action: &&Arc<Action>| match &action.sending {
+            Sending::Impossible(_) => false,
+            _ => action.call().is_none_or(|call| call.has_write_only),
+        };
         for action in writes.iter().filter(may_write) {
-            written.forget(&action.path);
+            written.doubt(&action.path);
         }
         save(written).await;
     }
 
-    async fn delete(&mut self, mut deletions: Vec<Arc<Action>>) {
-        let mut spared = Vec::new();
+    async fn delete(&mut self, mut deletions: Vec<Arc<Action>>, needed: &[(LogicalPath, LogicalPath)]) {
+        self.doubt_written(&deletions).await;
+        // Those that the plan refuses because they may be declared.
+        let is_refused = |failure: &&Failure| {
+            failure.operation == PRUNE && failure.reason == FailureReason::Category(Category::Conflict)
+        };
+        let refused = self.report.failures.iter().filter(is_refused);
+        let mut spared: Vec<LogicalPath> = refused.map(|failure| failure.path.clone()).collect();
         deletions.retain(|action| {
-            let obstacle = self.obstacle(action);
+            let obstacle = self.obstacle(action, needed);
             self.report.failures.extend(obstacle.as_ref().map(|error| action.failed(error)));
             spared.extend(obstacle.is_some().then(|| action.path.clone()));
             obstacle.is_none()
         });
         // The server may delete the children together with their parent.
         deletions.retain(|action| {
-            let child = spared.iter().find(|path| path.is_within(&action.path));
+            let child = spared.iter().find(|path| **path != action.path && path.is_within(&action.path));
             let error =
                 child.map(|child| SyncError::NotDeleted(format!("{}: {child} is not deleted", action.path)));
             self.report.failures.extend(error.as_ref().map(|error| action.failed(error)));
@@ -310,8 +329,14 @@ impl Execution {
     }
 
     /// Returns the reason why a deletion must not be sent.
-    fn obstacle(&self, action: &Action) -> Option<SyncError> {
+    fn obstacle(&self, action: &Action, needed: &[(LogicalPath, LogicalPath)]) -> Option<SyncError> {
         let path = action.path.clone();
+        let is_needed = |(dependency, by): &&(LogicalPath, LogicalPath)| {
+            path.is_within(dependency) && !by.is_within(&path)
+        };
+        if let Some((_, by)) = needed.iter().find(is_needed) {
+            return Some(SyncError::NotDeleted(format!("{path}: {by}, which depends on it, is not deleted")));
+        }
         if let Some(created) = moved_to(&path, &self.missing) {
             let reason = format!("{path}: {created}, which may be the same resource, could not be created");
             return Some(SyncError::NotDeleted(reason));

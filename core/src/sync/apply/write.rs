@@ -8,6 +8,7 @@ use http::header::HeaderValue;
 use http::{Method, StatusCode};
 
 use super::given::GivenIds;
+use crate::metadata::document::OnRemove;
 use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, Value, decode};
@@ -226,13 +227,17 @@ impl Writer {
         }
     }
 
+    /// Returns the resource at `path` as Git declares it, with its placeholders and references.
+    pub async fn declared(&self, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
+        match self.given.get(path) {
+            Some(given) => Ok(Some(given.clone())),
+            None => reserved_at(&self.session, path).await,
+        }
+    }
+
     async fn filled(&self, path: &LogicalPath) -> Result<(Resource, Option<Lacking>), SyncError> {
-        let desired = if let Some(given) = self.given.get(path) {
-            given.clone()
-        } else {
-            let missing = || RepositoryError::ResourceMissing(path.clone());
-            reserved_at(&self.session, path).await?.ok_or_else(missing)?
-        };
+        let missing = || RepositoryError::ResourceMissing(path.clone());
+        let desired = self.declared(path).await?.ok_or_else(missing)?;
         self.referred.filled(self.session.resolved(desired).await?).await
     }
 }
@@ -275,7 +280,9 @@ impl<'a> Attempt<'a> {
                 Ok(Step::Update)
             }
             // A deletion that was only accepted may still be in progress.
-            (Ok(response), Step::Delete) if self.call.by_name && response.status != StatusCode::ACCEPTED => {
+            (Ok(response), Step::Delete)
+                if self.call.by_name && !self.resets() && response.status != StatusCode::ACCEPTED =>
+            {
                 self.confirm_deletion().await
             }
             (Ok(_), step) => Ok(step),
@@ -292,6 +299,12 @@ impl<'a> Attempt<'a> {
             (Err(error), Step::Update) if error.is_about_fixed_attributes() => Err(SyncError::Fixed(error)),
             (Err(error), _) => Err(error.into()),
         }
+    }
+
+    /// Whether the action resets the resource instead of deleting it.
+    fn resets(&self) -> bool {
+        let on_remove = self.call.declared.as_ref().map(|declared| declared.rules.resolved().on_remove());
+        matches!(on_remove, Some(OnRemove::Reset(_))) && !self.action.replaces()
     }
 
     /// Sends a write of the resource.

@@ -49,6 +49,12 @@ struct Known {
 }
 
 impl Known {
+    fn expect(&mut self, names: impl IntoIterator<Item = u64>, wait: Duration) {
+        let now = Instant::now();
+        self.uncertain.retain(|_, until| *until > now);
+        self.uncertain.extend(names.into_iter().map(|name| (name, now + wait)));
+    }
+
     /// Returns the hashes of the names of `desired`: its path, and its id and its alias in its collection.
     fn names_of(&self, desired: &Resource) -> Vec<u64> {
         let (wanted, collection) = (Wanted::of(desired), desired.path.parent());
@@ -188,11 +194,16 @@ impl Knowledge {
 
     /// Records that the server may execute the create of `desired` within `wait` from now on.
     pub(crate) fn expect(&self, desired: &Resource, wait: Duration) {
-        let (mut known, now) = (self.known(), Instant::now());
-        known.uncertain.retain(|_, until| *until > now);
-        for name in known.names_of(desired) {
-            known.uncertain.insert(name, now + wait);
-        }
+        let mut known = self.known();
+        let names = known.names_of(desired);
+        known.expect(names, wait);
+    }
+
+    /// Like [`Self::expect`], if only the path of the resource is known.
+    pub(crate) fn expect_at(&self, path: &LogicalPath, wait: Duration) {
+        let mut known = self.known();
+        let name = known.keys.hash_one(path);
+        known.expect([name], wait);
     }
 
     /// Returns how long the server may still execute an earlier create of `desired`, which may have had another path.

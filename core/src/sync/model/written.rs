@@ -40,6 +40,9 @@ struct Records {
     key: String,
     /// The HMACs by server and path, then by the pointer of the attribute.
     values: BTreeMap<String, BTreeMap<String, String>>,
+    /// The names of values that the server may no longer have: the outcome of a later write is unknown.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    doubted: BTreeSet<String>,
     /// The names of the values that are not in the file yet.
     #[serde(skip)]
     changed: BTreeSet<String>,
@@ -56,11 +59,21 @@ impl WrittenValues {
         Self { file, server, records }
     }
 
-    /// Whether `value` was written last as this write-only attribute of `desired`; `None` if nothing is recorded.
+    /// Whether `value` was written last as this write-only attribute of `desired`; `None` if that is unknown.
     pub(crate) fn is_current(&self, desired: &Resource, attribute: &Pointer, value: &Value) -> Option<bool> {
         let (name, records) = (self.name(&desired.path), self.records());
         let recorded = records.values.get(&name)?.get(&attribute.to_string())?;
-        Some(records.digest(&name, attribute, value)? == *recorded)
+        let is_recorded = records.digest(&name, attribute, value)? == *recorded;
+        (!is_recorded || !records.doubted.contains(&name)).then_some(is_recorded)
+    }
+
+    /// Records that the values of the resource at `path` may be replaced from now on.
+    pub(crate) fn doubt(&self, path: &LogicalPath) {
+        let name = self.name(path);
+        let mut records = self.records();
+        if records.values.contains_key(&name) && records.doubted.insert(name.clone()) {
+            records.changed.insert(name);
+        }
     }
 
     /// Records that the write-only attributes of `desired` were written.
@@ -80,6 +93,7 @@ impl WrittenValues {
         });
         let digests = digests.collect();
         records.values.insert(name.clone(), digests);
+        records.doubted.remove(&name);
         records.changed.insert(name);
     }
 
@@ -88,6 +102,7 @@ impl WrittenValues {
         let name = self.name(path);
         let mut records = self.records();
         if records.values.remove(&name).is_some() {
+            records.doubted.remove(&name);
             records.changed.insert(name);
         }
     }
@@ -110,6 +125,11 @@ impl WrittenValues {
                     Some(digests) => records.values.insert(name.clone(), digests),
                     None => records.values.remove(&name),
                 };
+                if own.doubted.remove(&name) {
+                    records.doubted.insert(name.clone());
+                } else {
+                    records.doubted.remove(&name);
+                }
                 records.changed.insert(name);
             }
         }

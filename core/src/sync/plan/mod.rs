@@ -64,6 +64,9 @@ pub struct Plan {
     /// The options of the run.
     #[serde(skip)]
     pub(super) options: Options,
+    /// The paths that candidates for deletion depend on about which nothing could be decided, each with the candidate.
+    #[serde(skip)]
+    pub(super) needed: Vec<(LogicalPath, LogicalPath)>,
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,

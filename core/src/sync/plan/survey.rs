@@ -32,6 +32,8 @@ use crate::sync::tasks::{self, evaluated};
 pub const PART_TIME: Duration = Duration::from_millis(500);
 /// A part also ends with this number of actions, which limits their memory.
 const PART_ACTIONS: usize = 2_000;
+/// Without an earlier revision, each of more resources than this is not compared with all declared ones.
+const FEW: usize = 100;
 /// The number of tasks until the server has accepted the credentials: a run ends after as many rejections.
 const FIRST_TASKS: usize = 3;
 
@@ -125,7 +127,7 @@ impl Surveyor {
             rejected: Arc::default(),
             counts_equal: selection.whole_scope && !keep_compared && !sealable,
             defers: false,
-            reads_all: selection.whole_scope || selection.former.is_none() && selection.targeted() > 1,
+            reads_all: selection.whole_scope || selection.former.is_none() && selection.targeted() > FEW,
             stop: stop.clone(),
         }
     }
@@ -164,6 +166,7 @@ impl Surveyor {
         }
         let candidates = std::mem::take(&mut selection.prune).into_iter().map(Item::Undeclared);
         self.look_at_all(pin!(futures::stream::iter(candidates)), None, &mut plan).await;
+        plan.needed = self.candidates.take_needed();
         plan
     }
 
@@ -364,10 +367,11 @@ impl Surveyor {
             };
             (desired, observed)
         };
-        let is_renamed = || observed.other_alias(&Wanted::of(&desired)).is_some();
-        if converges && (is_renamed() || self.may_be_a_copy(&desired, &observed).await) {
+        if converges && observed.other_alias(&Wanted::of(&desired)).is_some() {
             self.candidates.check_sole(&desired, &observed, false).await?;
         }
+        let is_copy = converges && self.may_be_a_copy(&desired, &observed).await;
+        let copied = is_copy.then(|| (desired.clone(), observed.clone()));
         if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
             return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
         }
@@ -383,6 +387,9 @@ impl Surveyor {
         let at = (observed.at.path != desired.path).then(|| Box::new(observed.at.path.clone()));
         let options = self.options.clone();
         let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
+        if let Some((desired, observed)) = copied.filter(|_| action.step != Step::Skip) {
+            self.candidates.check_copy(&desired, &observed).await?;
+        }
         let writes = matches!(action.step, Step::Create | Step::Update);
         let pending = pending.filter(|lacking| !(lacking.deferred && is_missing(&action)));
         if writes && (pending.is_some() || self.lacks_declared(action.impossible()).await?) {

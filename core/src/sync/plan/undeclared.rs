@@ -61,6 +61,8 @@ pub struct Candidates {
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
     /// All resources that the target revision declares, by their collections.
     collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
+    /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
+    needed: Mutex<Vec<(LogicalPath, LogicalPath)>>,
 }
 
 /// The declared resources of one collection.
@@ -132,7 +134,8 @@ impl Address {
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
-        Self { remote: Arc::clone(remote), remotes: Mutex::default(), collections: OnceCell::new() }
+        let (remotes, collections, needed) = Default::default();
+        Self { remote: Arc::clone(remote), remotes, collections, needed }
     }
 
     /// Decides on one candidate.
@@ -146,11 +149,32 @@ impl Candidates {
             Resource::named(path, rules, payload)
         })
         .await?;
-        let observed = remote.read_doomed(&declared).await?;
+        let fate = self.fate(&remote, &declared, declared_in).await;
+        if fate.is_err() {
+            let needed = declared.depends_on().unwrap_or_default().into_iter();
+            let needed = needed.map(|path| (path, declared.path.clone()));
+            self.needed.lock().unwrap_or_else(PoisonError::into_inner).extend(needed);
+        }
+        fate
+    }
+
+    /// Removes and returns the paths that candidates depend on about which nothing could be decided, each with the
+    /// candidate.
+    pub fn take_needed(&self) -> Vec<(LogicalPath, LogicalPath)> {
+        std::mem::take(&mut *self.needed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn fate(
+        &self,
+        remote: &Remote,
+        declared: &Resource,
+        declared_in: Option<Arc<dyn Tree>>,
+    ) -> Result<Fate, SyncError> {
+        let observed = remote.read_doomed(declared).await?;
         if observed.payload.is_none() {
             // The server may still create it.
-            return match self.remote.session.knowledge.expected(&declared) {
-                Some(left) => Err(SyncError::UnderWay(declared.path, left.as_secs() + 1)),
+            return match self.remote.session.knowledge.expected(declared) {
+                Some(left) => Err(SyncError::UnderWay(declared.path.clone(), left.as_secs() + 1)),
                 None => Ok(Fate::Gone),
             };
         }
@@ -160,7 +184,7 @@ impl Candidates {
         };
         let kept_for_others = |reason: String| Kept { pending: true, ..kept(reason) };
         let beside = declared_in.map_or(Beside::Nothing, Beside::In);
-        if let Some(path) = self.claimant(&declared, &observed, &beside).await? {
+        if let Some(path) = self.claimant(declared, &observed, &beside).await? {
             let kept = kept(format!("Git declares the same resource at {path}"));
             return Ok(Fate::Kept(Kept { declared_at: Some(path), ..kept }));
         }
@@ -169,14 +193,14 @@ impl Candidates {
             let kept = kept("metadata states resource.onRemove: keep, or resource.singleton".to_owned());
             return Ok(Fate::Kept(Kept { stated: resolved.on_remove.is_some(), ..kept }));
         }
-        check_alias(&declared, &observed)?;
+        check_alias(declared, &observed)?;
         let (session, path) = (self.remote.session.clone(), declared.path.clone());
         // The server may delete the children together with their parent.
         let is_parent = move || Ok(repository::declares_at_least(session.tree.as_ref(), &path, 1)?);
         if blocking(declared.path.clone(), is_parent).await? {
             return Ok(Fate::Kept(kept_for_others("Git declares resources below it".to_owned())));
         }
-        let (depends_on, read) = (declared.dependencies()?, remote.with_reader(&declared));
+        let (depends_on, read) = (declared.dependencies()?, remote.with_reader(declared));
         let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
         let Some(deletion) = deletion else { return Ok(Fate::Gone) };
         if let Some(path) = self.declared_below(&declared.path, &deletion).await? {
@@ -246,6 +270,16 @@ impl Candidates {
             return Err(SyncError::Claimed(declared.path.clone(), other.to_string()));
         }
         if is_doomed { check_alias(declared, observed) } else { Ok(()) }
+    }
+
+    /// Fails if another declared resource is the `observed` one, as far as both can be compared: a copied file may have the
+    /// names of the original.
+    pub async fn check_copy(&self, declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
+        match self.claimant(declared, observed, &Beside::All).await {
+            Ok(Some(other)) => Err(SyncError::Claimed(declared.path.clone(), other.to_string())),
+            Ok(None) | Err(SyncError::NotDeleted(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the server with the rules of `tree`, or with those of the session.
