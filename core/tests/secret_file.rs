@@ -31,6 +31,17 @@ fn value(name: &str, number: usize) -> String {
     format!("{name}-{number}-").repeat(40)
 }
 
+/// A larger file could not be read.
+#[tokio::test]
+async fn a_file_that_would_be_too_large_is_not_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(&directory.path().join("secrets.json"));
+    store.set(&key("small", 1), &Secret::from("value".to_owned())).await.unwrap();
+    let refused = store.set(&key("large", 1), &Secret::from("x".repeat(30 << 20))).await.unwrap_err();
+    assert!(refused.to_string().contains("larger than 32 MiB"), "{refused}");
+    assert_eq!(store.list().await.unwrap(), [key("small", 1)]);
+}
+
 fn spawn(file: &Path, name: &str, count: usize) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "writer", "--nocapture"])

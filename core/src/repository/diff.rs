@@ -6,7 +6,9 @@ use std::iter::Peekable;
 use git2::{Oid, Repository, Tree, TreeEntry};
 
 use super::directories::entry_kind;
-use super::{EntryKind, RepositoryError};
+use super::git_tree::size_of;
+use super::tree::check_size;
+use super::{EntryKind, MAX_PAYLOAD, RepositoryError};
 
 /// A name that differs between two trees. A renamed file is one removal and one addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +55,14 @@ pub(super) fn between(
     let root = Directory { name: Vec::new(), depth: 0, old: Some(old.id()), new: Some(new.id()) };
     comparison.compare(&root, Some(old), Some(new));
     while let Some(directory) = comparison.pending.pop() {
-        let tree = |id: Option<Oid>| id.map(|id| repository.find_tree(id)).transpose();
         let failed = || RepositoryError::damaged(repository, "compare two revisions".to_owned());
-        let (old, new) = (tree(directory.old).map_err(failed())?, tree(directory.new).map_err(failed())?);
+        let tree = |id: Option<Oid>| {
+            let Some(id) = id else { return Ok(None) };
+            let name = String::from_utf8_lossy(&directory.name);
+            check_size(&name, size_of(repository, id).map_err(failed())?, MAX_PAYLOAD)?;
+            repository.find_tree(id).map(Some).map_err(failed())
+        };
+        let (old, new) = (tree(directory.old)?, tree(directory.new)?);
         comparison.compare(&directory, old.as_ref(), new.as_ref());
     }
     comparison.changes.sort_by(|a, b| a.path.cmp(&b.path));

@@ -69,12 +69,19 @@ impl DirTree {
     fn resolve(&self, file: &str) -> Result<Option<PathBuf>, RepositoryError> {
         let place = self.root.join(segments(file)?.iter().collect::<PathBuf>());
         match place.canonicalize() {
-            Ok(place) if place.starts_with(&self.root) => Ok(Some(place)),
+            Ok(place) if place.strip_prefix(&self.root).is_ok_and(|inner| !is_of_git(inner)) => {
+                Ok(Some(place))
+            }
             Ok(_) => Err(RepositoryError::SymlinkEscape(file.to_owned())),
             Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(RepositoryError::io("resolve", &place)(error)),
         }
     }
+}
+
+/// Whether a path is in the directory `.git`, which holds credentials, and hooks that Git runs. File systems may ignore case.
+fn is_of_git(path: &Path) -> bool {
+    path.components().any(|name| name.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
 /// Whether a name does not exist, including names below a file.
@@ -184,6 +191,21 @@ mod tests {
         for file in ["../secret", "/etc/passwd", "shops//rio", "shops/./rio"] {
             assert_eq!(tree.read(file), Err(RepositoryError::OutsidePath(file.into())));
         }
+    }
+
+    /// Git's files hold credentials, and hooks that Git runs.
+    #[test]
+    fn links_into_git_are_not_followed() {
+        let (_outer, tree) = tree();
+        fs::create_dir(tree.root().join(".git")).unwrap();
+        fs::write(tree.root().join(".git/config"), "token").unwrap();
+        symlink("../.git", tree.root().join("shops/git")).unwrap();
+        symlink(".git/config", tree.root().join("config")).unwrap();
+        for file in ["config", "shops/git/config", ".git/config", ".git"] {
+            assert_eq!(tree.read(file), Err(RepositoryError::SymlinkEscape(file.into())));
+        }
+        let refused = Err(RepositoryError::SymlinkEscape("shops/git".into()));
+        assert_eq!(tree.place("shops/git/config"), refused);
     }
 
     #[test]

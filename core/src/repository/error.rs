@@ -307,7 +307,7 @@ pub enum RepositoryError {
     },
     /// A merge, rebase, cherry-pick or revert was begun in the checkout. A commit would not record it.
     #[error(
-        "{0} has a merge, rebase, cherry-pick or revert that has not ended; end or abort it with git first"
+        "{0} has conflicts, or a merge, rebase, cherry-pick or revert that has not ended; end or abort it with git first"
     )]
     Unfinished(String),
     /// A fetch or push did not end before its deadline.

@@ -83,7 +83,7 @@ impl GitTree {
 }
 
 /// Returns the size of an object from its header.
-fn size_of(repository: &Repository, id: Oid) -> Result<u64, git2::Error> {
+pub(super) fn size_of(repository: &Repository, id: Oid) -> Result<u64, git2::Error> {
     let odb = repository.odb()?;
     // git2 panics if the type in the header of a damaged object is unknown.
     let header = catch_unwind(AssertUnwindSafe(|| odb.read_header(id)));
@@ -98,8 +98,10 @@ pub(super) fn root_of<'r>(
     repository: &'r Repository,
     revision: &Revision,
 ) -> Result<git2::Tree<'r>, RepositoryError> {
-    let found = repository.find_commit(revision.oid()?).and_then(|commit| commit.tree());
-    found.map_err(unreadable(repository, revision))
+    let unreadable = || unreadable(repository, revision);
+    let commit = repository.find_commit(revision.oid()?).map_err(unreadable())?;
+    check_size("", size_of(repository, commit.tree_id()).map_err(unreadable())?, MAX_PAYLOAD)?;
+    commit.tree().map_err(unreadable())
 }
 
 fn unreadable(

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::connection::{self, Purpose};
 use super::fetch::Quota;
-use super::git_tree::root_of;
+use super::git_tree::{root_of, size_of};
 use super::handles::{Handles, open};
 use super::history::{self, Undeclared};
 use super::{FileChange, GitTree, Remote, RepositoryError, Revision, diff, fetch};
@@ -65,8 +65,10 @@ impl Mirror {
         self.with(|repository| {
             // The ref exists, so an absent commit is damage, too.
             let damaged = || RepositoryError::damaged(repository, format!("read revision {tip}"));
-            repository.find_commit(tip.oid()?).and_then(|commit| commit.tree()).map_err(damaged())?;
-            Ok(())
+            repository
+                .find_commit(tip.oid()?)
+                .and_then(|commit| has_tree(repository, &commit))
+                .map_err(damaged())
         })
     }
 
@@ -286,7 +288,7 @@ fn remove_leftovers(repository: &Path) -> std::io::Result<()> {
 /// checked, too.
 fn refs_are_readable(repository: &Repository) -> bool {
     let readable = |reference: Result<git2::Reference<'_>, git2::Error>| {
-        reference.and_then(|reference| reference.peel_to_commit()?.tree()).is_ok()
+        reference.and_then(|reference| has_tree(repository, &reference.peel_to_commit()?)).is_ok()
     };
     let loose = files_in(&repository.path().join("refs"), true).is_ok_and(|files| {
         files.iter().all(|file| {
@@ -295,6 +297,11 @@ fn refs_are_readable(repository: &Repository) -> bool {
         })
     });
     loose && repository.references().is_ok_and(|mut references| references.all(readable))
+}
+
+/// Fails if the root tree of a commit cannot be read. Does not inflate it, because it may be of any size.
+fn has_tree(repository: &Repository, commit: &git2::Commit<'_>) -> Result<(), git2::Error> {
+    size_of(repository, commit.tree_id()).map(drop)
 }
 
 /// Returns the files in a directory, including subdirectories if `deep`.

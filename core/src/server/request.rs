@@ -197,6 +197,9 @@ impl BaseUrl {
         } else {
             self.set_query(&mut url, &request.query);
         }
+        if !self.keeps(&url) {
+            return Err(request.refused("the path must not lead above the base URL, as \"..\" does"));
+        }
         Ok(url)
     }
 
@@ -370,7 +373,10 @@ mod tests {
     #[case("//a//%252F/", Some("https://h.test/api/a/%252F/"))]
     #[case("/a/%2e%2E/b", None)]
     #[case("/a/.%2E", None)]
-    #[case("/a/%2E%2E%2Fb", Some("https://h.test/api/a/%2E%2E%2Fb"))]
+    #[case("/a/%2E%2E%2Fb", None)]
+    #[case("/a/b%2F..%2F..%2Fc", None)]
+    #[case("/..;/b", None)]
+    #[case("/a%2Fb;c=d", Some("https://h.test/api/a%2Fb;c=d"))]
     fn encoded_paths_are_sent_as_they_are(#[case] path: &str, #[case] expected: Option<&str>) {
         let request = Request { encoded: true, ..Request::new(Method::GET, path) };
         let target = BaseUrl::parse("https://h.test/api").unwrap().target(&request);

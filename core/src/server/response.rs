@@ -223,6 +223,10 @@ impl Response {
             Some(declared) if declared.class() == Class::Text && fallback.class() == Class::Structured => {
                 vec![fallback, declared]
             }
+            // It describes any bytes (RFC 9110 section 8.3), so the expected type is tried first.
+            Some(declared) if declared == PayloadType::OctetStream => {
+                expected.into_iter().chain([declared]).collect()
+            }
             Some(declared) => vec![declared, fallback],
             None if self.content_type.is_some() => {
                 expected.into_iter().chain([PayloadType::OctetStream]).collect()

@@ -93,7 +93,7 @@ impl Worktree {
         let failed = || self.git("fast-forward");
         let tree = repository.find_commit(target).and_then(|commit| commit.tree()).map_err(failed())?;
         repository
-            .checkout_tree(tree.as_object(), Some(CheckoutBuilder::new().safe()))
+            .checkout_tree(tree.as_object(), Some(CheckoutBuilder::new().safe().overwrite_ignored(false)))
             .and_then(|()| repository.reference(branch, target, true, "refresh: fast-forward"))
             .map_err(failed())?;
         Ok(())

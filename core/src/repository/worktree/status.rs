@@ -205,10 +205,11 @@ impl Worktree {
         Ok(())
     }
 
-    /// Fails during a merge, rebase, cherry-pick or revert.
+    /// Fails during a merge, rebase, cherry-pick or revert, and while files have conflicts, as after `git stash pop`.
     pub(super) fn require_finished(&self, repository: &Repository) -> Result<(), RepositoryError> {
+        let index = repository.index().map_err(self.git("read the index of"))?;
         match repository.state() {
-            RepositoryState::Clean | RepositoryState::Bisect => Ok(()),
+            RepositoryState::Clean | RepositoryState::Bisect if !index.has_conflicts() => Ok(()),
             _ => Err(RepositoryError::Unfinished(self.shown())),
         }
     }

@@ -9,6 +9,7 @@ mod tests;
 
 use std::fmt;
 use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -195,11 +196,14 @@ impl Inner {
                 Envelope::seal(file, secrets, key, Some(&derivation))?
             }
         };
-        write_secret_file(file, &envelope.encode(file)?).map_err(|source| FileStoreError::Io {
-            action: "write",
-            file: file.to_owned(),
-            source,
-        })
+        let encoded = envelope.encode(file)?;
+        let failed = |source| FileStoreError::Io { action: "write", file: file.to_owned(), source };
+        // A larger file could not be read.
+        if encoded.len() as u64 > snapshot::MAX_SIZE {
+            let limit = format!("it would be larger than {} MiB", snapshot::MAX_SIZE >> 20);
+            return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, limit)));
+        }
+        write_secret_file(file, &encoded).map_err(failed)
     }
 }
 

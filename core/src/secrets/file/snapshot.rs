@@ -37,8 +37,8 @@ impl Snapshot {
     }
 }
 
-/// The largest file that is read, in bytes.
-const MAX_SIZE: u64 = 32 << 20;
+/// The largest file that is read or written, in bytes.
+pub(super) const MAX_SIZE: u64 = 32 << 20;
 
 #[cfg(target_os = "linux")]
 fn open(path: &Path, beneath: Option<&Path>) -> io::Result<File> {
