@@ -7,13 +7,15 @@ use std::sync::Arc;
 use declarest_core::bundle::{
     Bundle, BundleSource, OpenApiHint, Options, Reference, cache_directory, registry_credentials,
 };
+use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::document::Document;
 use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Api, Metadata, Source};
+use declarest_core::path::LogicalPath;
 use declarest_core::repository::{DirTree, EmptyTree, Store, Tree};
 use declarest_core::secrets::SecretReader;
 use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
-use declarest_core::sync::{Remote, Session, WrittenValues};
+use declarest_core::sync::{self, Remote, Resource, Session, SyncError, WrittenValues};
 
 use crate::context::{MetadataSource, ProxiedComponent, ResolvedContext};
 use crate::error::Failure;
@@ -49,16 +51,20 @@ impl<'a> Workspace<'a> {
 
     /// Opens the repository, its metadata, and the managed server.
     pub async fn connected(invocation: &'a Invocation) -> Result<Self, Failure> {
-        Self::connected_with(invocation, Document::default()).await
+        Self::connected_with(invocation, Document::default(), None).await
     }
 
-    /// Like [`Self::connected`], with `overrides` of all metadata.
-    pub async fn connected_with(invocation: &'a Invocation, overrides: Document) -> Result<Self, Failure> {
-        Self::connected_in_parallel(invocation, overrides, None).await
+    /// Like [`Self::connected`] if the context has a server, because its `OpenAPI` document may be needed, otherwise
+    /// like [`Self::local`].
+    pub async fn connected_if_possible(invocation: &'a Invocation) -> Result<Self, Failure> {
+        match invocation.context()?.context.managed_server {
+            Some(_) => Self::connected(invocation).await,
+            None => Self::local(invocation).await,
+        }
     }
 
-    /// Like [`Self::connected_with`], with another number of concurrent requests.
-    pub async fn connected_in_parallel(
+    /// Like [`Self::connected`], with `overrides` of all metadata, and another number of concurrent requests.
+    pub async fn connected_with(
         invocation: &'a Invocation,
         overrides: Document,
         parallel: Option<NonZero<u32>>,
@@ -90,6 +96,14 @@ impl<'a> Workspace<'a> {
         let (metadata, messages) = (Arc::new(metadata), &invocation.messages);
         let state = invocation.environment.home().map(|home| home.join(STATE));
         Ok(Self { context, tree, metadata, root, state, client, messages })
+    }
+
+    /// Returns the resource with this path or name that the repository declares, with its placeholders, if there is one.
+    pub fn declared(&self, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
+        match sync::lookup(self.tree.as_ref(), &self.metadata, path) {
+            Err(error) if error.category() == Category::NotFound => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// Returns the store of the repository, for writes.

@@ -128,8 +128,20 @@ impl<'i> Authoring<'i> {
         Ok(match (self.push, context.repository()?) {
             (Push::Always, _) => true,
             (Push::Configured, RepositoryPlace::Git { auto_sync: true, .. }) => {
-                worktree.remote().is_some()
-                    && (committed || worktree.status_offline()?.state == SyncState::Ahead)
+                let has_commits =
+                    || Ok::<_, Failure>(committed || worktree.status_offline()?.state == SyncState::Ahead);
+                if worktree.remote().is_none() || !has_commits()? {
+                    return Ok(false);
+                }
+                // Changes on another branch are not ready to be applied.
+                let pushes = worktree.is_on_remote_branch()?;
+                if !pushes {
+                    self.invocation.messages.warn(
+                        "not pushed, because the checkout is not on the configured branch of the remote; \
+                         \"declarest repository push\" pushes it to that branch",
+                    );
+                }
+                pushes
             }
             (Push::Configured | Push::Never, _) => false,
         })

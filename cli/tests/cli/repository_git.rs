@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use crate::environment::Home;
-use crate::git::{WITHOUT_REMOTE, exists, git};
+use crate::git::{WITH_REMOTE, WITHOUT_REMOTE, exists, git, home_with_remote};
 
 #[rstest]
 #[case(&["repository", "status"])]
@@ -240,4 +240,45 @@ fn an_unfinished_merge_is_not_committed(#[case] begun: &str, #[case] args: &[&st
     assert!(run.stderr.contains("has not ended; end or abort it with git first"), "{run}");
     assert_eq!(git(&work, &["log", "--all", "--format=%h %s"]), before);
     assert!(!exists(&home, "work/b"));
+}
+
+/// With `autoSync`, what is saved on another branch is not pushed to the branch that the operator applies.
+#[test]
+fn a_save_on_another_branch_is_not_pushed() {
+    let home = home_with_remote();
+    let catalogue = WITH_REMOTE.replace("origin.git'}", "origin.git', autoSync: true}");
+    home.write(
+        ".declarest/configs/contexts.yaml",
+        &catalogue.replace("<home>", &home.path("").display().to_string()),
+    );
+    let save =
+        |name: &str| home.run(&["resource", "save", &format!("/shops/{name}"), "-f", r#"{"id": "x"}"#]);
+    let pushed = || git(&home.path("origin.git"), &["rev-list", "--count", "main"]);
+    assert_eq!((save("rio").code, pushed().as_str()), (0, "1"));
+    git(&home.path("work"), &["checkout", "--quiet", "-b", "feature"]);
+    let run = save("lima");
+    assert_eq!((run.code, pushed().as_str()), (0, "1"), "{run}");
+    assert!(run.stderr.contains("not pushed"), "{run}");
+}
+
+/// After `git stash pop`, no merge is in progress.
+#[test]
+fn conflicts_are_not_committed() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    assert_eq!(home.run(&["repository", "init"]).code, 0);
+    let work = home.path("work");
+    let commit = |content: &str| {
+        home.write("work/a.txt", content);
+        assert_eq!(home.run(&["repository", "commit", "-m", content]).code, 0);
+    };
+    commit("one");
+    home.write("work/a.txt", "two");
+    git(&work, &["stash", "--quiet"]);
+    commit("three");
+    let popped =
+        std::process::Command::new("git").current_dir(&work).args(["stash", "pop", "--quiet"]).output();
+    assert!(!popped.unwrap().status.success());
+    let run = home.run(&["repository", "commit", "-m", "conflict"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("has conflicts"), "{run}");
 }

@@ -203,3 +203,18 @@ fn a_commit_asks_for_no_credentials() {
     assert_eq!(push.code, 2, "{push}");
     assert!(push.stderr.contains(" without a terminal on standard input"), "{push}");
 }
+
+#[test]
+fn a_refresh_does_not_overwrite_an_ignored_file() {
+    let home = home_with_remote();
+    pushed_by_another(&home, ".gitignore", "local.env\n");
+    assert_eq!(home.run(&["repository", "refresh"]).code, 0);
+    home.write("work/local.env", "mine");
+    home.write("other/local.env", "theirs");
+    git(&home.path("other"), &["add", "--force", "local.env"]);
+    git(&home.path("other"), &["commit", "--quiet", "--message", "add it"]);
+    git(&home.path("other"), &["push", "--quiet", "origin", "HEAD:main"]);
+    let run = home.run(&["repository", "refresh"]);
+    assert_ne!(run.code, 0, "{run}");
+    assert_eq!(home.read("work/local.env"), "mine");
+}

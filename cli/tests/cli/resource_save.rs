@@ -239,3 +239,15 @@ fn a_file_of_a_nested_repository_is_not_saved() {
     assert!(run.stderr.contains("team is another Git repository"), "{run}");
     assert_eq!(world.run(&["resource", "save", "/shops/oslo", "-f", "{}"]).code, 0);
 }
+
+/// The answer is a list whose item names a resource of another collection.
+#[test]
+fn an_answer_does_not_choose_the_path_of_its_items() {
+    let world = World::new(&["/shops"], &[]);
+    world.declare("users/x/resource.json", r#"{"role": "guest"}"#);
+    world.live("/shops/rio", r#"{"items": [{"LogicalPath": "/users/x", "Payload": {"role": "admin"}}]}"#);
+    let run = world.run(&["resource", "save", "/shops/rio", "--force"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("/users/x, which is not below /shops/rio"), "{run}");
+    assert_eq!(world.declared("users/x/resource.json").unwrap(), r#"{"role": "guest"}"#);
+}

@@ -4,10 +4,11 @@ mod openapi;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf, absolute};
 
 use clap::Args;
+use declarest_core::digest::hex;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::secrets::Secret;
@@ -246,14 +247,10 @@ fn create_key(file: &Path) -> Result<(), Failure> {
     let mut key = [0; KEY];
     let random = rustls::crypto::ring::default_provider().secure_random;
     random.fill(&mut key).map_err(|_| Failure::internal("cannot create a random key"))?;
-    let mut text = Vec::with_capacity(2 * KEY);
-    for byte in key {
-        write!(text, "{byte:02x}").map_err(failed)?;
-    }
     if let Some(parent) = file.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
-    write_atomically(file, &text, Mode::Private).map_err(failed)
+    write_atomically(file, hex(&key).as_bytes(), Mode::Private).map_err(failed)
 }
 
 /// Imports all resources, commits them, and plans all declared resources.

@@ -8,8 +8,8 @@ use declarest_core::metadata::inference::{Example, collections, infer_with};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 
+use super::Subject;
 use super::change::{CommitArgument, finish, lock, store};
-use super::{Subject, workspace};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -42,7 +42,7 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     }
     let authoring = if arguments.apply { arguments.commit.begin(&subject, invocation)? } else { None };
     let inferred = block_on(async {
-        let workspace = workspace(invocation).await?;
+        let workspace = Workspace::connected_if_possible(invocation).await?;
         let document = workspace.metadata.api().map(Api::document);
         // A guess may not fit the resources, so it is not stored.
         let inferred =

@@ -15,7 +15,6 @@ use crate::error::Failure;
 use crate::input::PayloadArguments;
 use crate::invocation::Invocation;
 use crate::target::PathArguments;
-use crate::workspace::Workspace;
 
 #[derive(Debug, Subcommand)]
 pub enum MetadataCommand {
@@ -102,14 +101,6 @@ impl Subject {
         }
         Ok(LogicalPath::parse(&format!("/{}", segments.join("/")))?)
     }
-}
-
-/// Opens the workspace. Connects if the context has a server, because its `OpenAPI` document may be needed.
-async fn workspace(invocation: &Invocation) -> Result<Workspace<'_>, Failure> {
-    if invocation.context()?.context.managed_server.is_some() {
-        return Workspace::connected(invocation).await;
-    }
-    Workspace::local(invocation).await
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! `resource metadata render`.
 
 use clap::Args;
-use declarest_core::error::{Categorized as _, Category};
 use declarest_core::language::referred::Unread;
 use declarest_core::metadata::OperationName;
 use declarest_core::metadata::document::OperationSection;
 use declarest_core::metadata::inference::conventions;
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{Resource, lookup};
+use declarest_core::sync::Resource;
 
-use super::{Subject, workspace};
+use super::Subject;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
@@ -34,7 +33,7 @@ pub fn run(arguments: &RenderArguments, invocation: &Invocation) -> Result<(), F
     let subject = Subject::new(&path, invocation)?;
     let operation = operation.map(parse).transpose()?;
     let section = block_on(async {
-        let workspace = workspace(invocation).await?;
+        let workspace = Workspace::connected_if_possible(invocation).await?;
         if subject.selector.is_collection() {
             return as_written(&subject, &workspace, operation.unwrap_or(OperationName::List));
         }
@@ -106,9 +105,8 @@ fn resource(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Resource, F
     if path.is_root() {
         return Ok(Resource::by_path(path.clone(), rules)?);
     }
-    match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
-        Ok(resource) => Ok(resource),
-        Err(error) if error.category() == Category::NotFound => Ok(Resource::by_path(path.clone(), rules)?),
-        Err(error) => Err(error.into()),
+    match workspace.declared(path)? {
+        Some(resource) => Ok(resource),
+        None => Ok(Resource::by_path(path.clone(), rules)?),
     }
 }

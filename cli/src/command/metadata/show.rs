@@ -7,7 +7,7 @@ use declarest_core::metadata::{Api, OperationName};
 use declarest_core::payload::Value;
 use declarest_core::repository::RepositoryError;
 
-use super::{Subject, workspace};
+use super::Subject;
 use crate::error::Failure;
 use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
@@ -60,7 +60,7 @@ fn vacant(collection: bool) -> Value {
 /// Returns the inferred metadata of a path without stored metadata, if the server or its `OpenAPI` document has it.
 async fn inferred(subject: &Subject, invocation: &Invocation) -> Result<Option<Document>, Failure> {
     let path = subject.representative()?;
-    let workspace = workspace(invocation).await?;
+    let workspace = Workspace::connected_if_possible(invocation).await?;
     let document = workspace.metadata.api().map(Api::document);
     let described = document
         .is_some_and(|document| document.path(path.as_str(), "").is_some() || is_collection(document, &path));

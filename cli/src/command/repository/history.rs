@@ -1,6 +1,5 @@
 //! `declarest repository history`.
 
-use declarest_core::error::{Categorized, Category};
 use declarest_core::repository::{Author, HistoryFilter, LoggedCommit};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
@@ -13,20 +12,6 @@ use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::pager;
 use crate::repository::{Contact, Repository};
-
-/// An invalid date on the command line.
-#[derive(Debug, thiserror::Error)]
-#[error("{flag} \"{text}\" is not a date; write YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z")]
-struct DateError {
-    flag: &'static str,
-    text: String,
-}
-
-impl Categorized for DateError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
 
 /// A commit in structured output.
 #[derive(Debug, Serialize)]
@@ -59,7 +44,7 @@ pub fn history(arguments: &HistoryArguments, invocation: &Invocation) -> Result<
 }
 
 impl HistoryArguments {
-    fn filter(&self) -> Result<HistoryFilter, DateError> {
+    fn filter(&self) -> Result<HistoryFilter, Failure> {
         let date = |flag, text: &Option<String>| text.as_deref().map(|text| seconds(flag, text)).transpose();
         Ok(HistoryFilter {
             author: self.author.clone(),
@@ -75,15 +60,18 @@ impl HistoryArguments {
 }
 
 /// Returns a time in seconds since 1970. For a day, this is its first second. Times without an offset are in UTC.
-fn seconds(flag: &'static str, text: &str) -> Result<i64, DateError> {
-    let refused = |_| DateError { flag, text: text.to_owned() };
-    let text = text.trim();
-    if let Ok(time) = text.parse::<Timestamp>() {
+fn seconds(flag: &'static str, text: &str) -> Result<i64, Failure> {
+    let refused = |_| {
+        let format = "YYYY-MM-DD, or RFC 3339 like 2026-01-31T12:00:00Z";
+        Failure::invalid(format!("{flag} \"{text}\" is not a date; write {format}"))
+    };
+    let trimmed = text.trim();
+    if let Ok(time) = trimmed.parse::<Timestamp>() {
         return Ok(time.as_second());
     }
-    let time = match DateTime::strptime("%Y-%m-%d %H:%M:%S", text) {
+    let time = match DateTime::strptime("%Y-%m-%d %H:%M:%S", trimmed) {
         Ok(time) => time,
-        Err(_) => Date::strptime("%Y-%m-%d", text).map_err(refused)?.at(0, 0, 0, 0),
+        Err(_) => Date::strptime("%Y-%m-%d", trimmed).map_err(refused)?.at(0, 0, 0, 0),
     };
     Ok(time.to_zoned(TimeZone::UTC).map_err(refused)?.timestamp().as_second())
 }

@@ -126,8 +126,7 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
     let kind = Kind { options, prune: saved.subject.prune, only_plan: arguments.dry_run };
     block_on(async {
         let workspace =
-            Workspace::connected_in_parallel(invocation, Document::default(), arguments.write.parallel)
-                .await?;
+            Workspace::connected_with(invocation, Document::default(), arguments.write.parallel).await?;
         let targets = if kind.prune {
             Targets::with_withdrawn(&workspace, &path, invocation)?
         } else {
@@ -174,7 +173,7 @@ fn write(
         ));
     }
     block_on(async {
-        let workspace = Workspace::connected_in_parallel(invocation, overrides, arguments.parallel).await?;
+        let workspace = Workspace::connected_with(invocation, overrides, arguments.parallel).await?;
         let run = Run { arguments, kind, workspace: &workspace, output: &output, invocation };
         run.write(&target, input).await
     })

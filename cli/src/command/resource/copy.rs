@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use declarest_core::authoring::{Batch, Draft, SecretOptions, check_absent};
-use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::document::merge;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode, encode};
-use declarest_core::sync::{Resource, SyncError, lookup};
+use declarest_core::repository::RepositoryError;
 
 use super::change::Change;
 use super::item::Item;
@@ -107,7 +106,7 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
             return Ok(());
         }
         authoring.lock()?;
-        if declared(&workspace, &path)?.map(|now| now.payload) != (!observed).then(|| payload.into()) {
+        if workspace.declared(&path)?.map(|now| now.payload) != (!observed).then(|| payload.into()) {
             return Err(EditorError::Changed(name).into());
         }
         let payload = decode(format.payload_type, &edited)
@@ -148,37 +147,27 @@ impl CopyArguments {
 /// Opens the workspace. Connects to the server only if the repository does not declare the resource.
 async fn workspace<'i>(invocation: &'i Invocation, target: &Target) -> Result<Workspace<'i>, Failure> {
     let local = Workspace::local(invocation).await?;
-    let missing = declared(&local, &target.path).is_ok_and(|found| found.is_none());
+    let missing = local.declared(&target.path).is_ok_and(|found| found.is_none());
     if missing && invocation.context()?.context.managed_server.is_some() {
         return Workspace::connected(invocation).await;
     }
     Ok(local)
 }
 
-/// Returns the declared resource with its placeholders, if there is one.
-fn declared(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
-    match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
-        Err(error) if error.category() == Category::NotFound => Ok(None),
-        found => found.map(Some),
-    }
-}
-
 /// Reads the declared resource with its placeholders, otherwise the resource of the server.
 async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source, Failure> {
-    match lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
-        Ok(resource) => {
-            let payload = Arc::unwrap_or_clone(resource.payload);
-            let (path, descriptor) = (resource.path, resource.descriptor);
-            Ok(Source { path, payload, descriptor, observed: false })
-        }
-        Err(error) if error.category() == Category::NotFound && workspace.is_connected() => {
-            let observed = workspace.remote()?.get(path).await?;
-            let item = Item::observed(path, observed, &workspace.metadata)?;
-            let descriptor = item.format().cloned();
-            Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
-        }
-        Err(error) => Err(error.into()),
+    if let Some(resource) = workspace.declared(path)? {
+        let payload = Arc::unwrap_or_clone(resource.payload);
+        let (path, descriptor) = (resource.path, resource.descriptor);
+        return Ok(Source { path, payload, descriptor, observed: false });
     }
+    if !workspace.is_connected() {
+        return Err(RepositoryError::ResourceMissing(path.clone()).into());
+    }
+    let observed = workspace.remote()?.get(path).await?;
+    let item = Item::observed(path, observed, &workspace.metadata)?;
+    let descriptor = item.format().cloned();
+    Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
 }
 
 /// Returns an error if the payload has an alias or id, and it is not the last segment of the path.

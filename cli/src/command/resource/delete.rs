@@ -74,7 +74,9 @@ pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), F
     block_on(async {
         let workspace = match arguments.source {
             Place::Repository => Workspace::local(invocation).await?,
-            Place::ManagedServer | Place::Both => Workspace::connected_with(invocation, overrides).await?,
+            Place::ManagedServer | Place::Both => {
+                Workspace::connected_with(invocation, overrides, None).await?
+            }
         };
         let Some(authoring) = authoring else {
             return on_server(&workspace, &target.path, arguments.recursive, invocation).await;

@@ -74,12 +74,7 @@ pub fn describe(arguments: &PathArguments, invocation: &Invocation) -> Result<()
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let target = arguments.target(invocation)?;
     let description = block_on(async {
-        let has_server = invocation.context()?.context.managed_server.is_some();
-        let workspace = if has_server {
-            Workspace::connected(invocation).await?
-        } else {
-            Workspace::local(invocation).await?
-        };
+        let workspace = Workspace::connected_if_possible(invocation).await?;
         let collection = target.explicit_collection
             || target.path.is_root()
             || workspace.metadata.has_wildcard_child(&target.path)?;

@@ -96,7 +96,7 @@ async fn read(
     let workspace = match source {
         Source::ManagedServer => {
             let overrides = arguments.source.overrides(&[operation])?;
-            Workspace::connected_with(invocation, overrides).await?
+            Workspace::connected_with(invocation, overrides, None).await?
         }
         Source::Repository => Workspace::local(invocation).await?,
     };

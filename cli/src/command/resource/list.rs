@@ -56,7 +56,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     let (items, failed) = source.block_on(async {
         let (mut items, failed) = match source {
             Source::ManagedServer => {
-                let workspace = Workspace::connected_with(invocation, overrides).await?;
+                let workspace = Workspace::connected_with(invocation, overrides, None).await?;
                 arguments.of_server(&workspace, &path, invocation).await?
             }
             Source::Repository => {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::MetadataError;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, metadata_file};
-use declarest_core::sync::{Found, Members, Resource, SyncError, lookup};
+use declarest_core::sync::{Found, Members, Resource, SyncError};
 
 use super::item::Item;
 use crate::error::Failure;
@@ -114,12 +113,11 @@ pub fn note_deeper(path: &LogicalPath, deeper: Option<Deeper>, invocation: &Invo
 
 /// Reads from the repository: the resource at the path or with that name, otherwise the members of the collection.
 pub fn local(workspace: &Workspace<'_>, target: &Target) -> Result<Read, Failure> {
-    if !target.explicit_collection && !target.path.is_root() {
-        match lookup(workspace.tree.as_ref(), &workspace.metadata, &target.path) {
-            Ok(resource) => return Ok(Read::Resource(Box::new(Item::declared(resource)))),
-            Err(error) if error.category() == Category::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
+    if !target.explicit_collection
+        && !target.path.is_root()
+        && let Some(resource) = workspace.declared(&target.path)?
+    {
+        return Ok(Read::Resource(Box::new(Item::declared(resource))));
     }
     let members = repository::members(workspace.tree.as_ref(), &target.path)?;
     if members.resources.is_empty() && members.broken.is_empty() {

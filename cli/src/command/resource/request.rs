@@ -10,7 +10,7 @@ use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
 use declarest_core::repository;
 use declarest_core::secrets::{Confidential, Scope};
 use declarest_core::server::{Body, Request};
-use declarest_core::sync::{Resource, Session, Stop, lookup};
+use declarest_core::sync::{Resource, Session, Stop};
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 
@@ -294,14 +294,11 @@ impl Call<'_> {
 
     /// Returns the payload that the repository declares, with its secrets.
     async fn declared(&self, session: &Session) -> Result<Option<Payload>, Failure> {
-        let workspace = self.workspace;
-        let found = lookup(workspace.tree.as_ref(), &workspace.metadata, &self.target.path);
-        let Resource { path, payload, descriptor, .. } = match found {
-            Ok(resource) => resource,
-            Err(error) if error.category() == Category::NotFound => return Ok(None),
-            Err(_) if self.target.path.is_root() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        if self.target.path.is_root() {
+            return Ok(None);
+        }
+        let Some(resource) = self.workspace.declared(&self.target.path)? else { return Ok(None) };
+        let Resource { path, payload, descriptor, .. } = resource;
         let resolved = session.secrets.resolve(&Scope::Resource(path), descriptor.as_ref(), payload).await?;
         let descriptor = descriptor.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
         Ok(Some(Payload { value: Arc::unwrap_or_clone(resolved.payload), descriptor }))

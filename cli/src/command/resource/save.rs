@@ -179,7 +179,16 @@ impl SaveArguments {
                 },
                 Read::Resource(item) => {
                     let descriptor = format_of_file(workspace, &path, &item)?;
-                    self.drafts(&workspace.metadata, path, item.payload, descriptor.as_ref())?
+                    let batch =
+                        self.drafts(&workspace.metadata, path.clone(), item.payload, descriptor.as_ref())?;
+                    // Items of a given payload may state their paths. An answer of the server must not choose them.
+                    if let Some(draft) = batch.drafts.iter().find(|draft| !draft.path.is_within(&path)) {
+                        return Err(Failure::invalid(format!(
+                            "the answer of the server has an item with the path {}, which is not below {path}",
+                            draft.path
+                        )));
+                    }
+                    batch
                 }
             };
             batches.push(Batch { observed: true, ..batch });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use declarest_core::error::{Categorized as _, Category};
+use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::Descriptor;
 use declarest_core::repository::{self, EntryKind, GitTree, RepositoryError, ResourceFile, Undeclared};
@@ -107,14 +107,10 @@ impl Targets {
         if path.is_root() {
             return Ok(None);
         }
-        match sync::lookup(workspace.tree.as_ref(), &workspace.metadata, path) {
-            Ok(resource) => {
-                let selection = Selection { given: vec![resource], ..Selection::default() };
-                Ok(Some(Self { selection, single: true }))
-            }
-            Err(error) if error.category() == Category::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(workspace.declared(path)?.map(|resource| {
+            let selection = Selection { given: vec![resource], ..Selection::default() };
+            Self { selection, single: true }
+        }))
     }
 
     /// Returns the resource of a given payload.
