@@ -162,6 +162,8 @@ impl<T: Cached> Filler<T> {
                 }
                 Event::InitApply(object) => {
                     listed.insert(object.name_any());
+                    // Another namespace may complete its list before this one.
+                    known.insert(object.name_any());
                     Event::Apply(object)
                 }
                 Event::Apply(object) => {
@@ -371,6 +373,12 @@ mod tests {
         assert_eq!(drain(&mut stream), ["+new"]);
         assert!(cache.object("other", "a").is_some(), "its list is not complete");
         send(&other, Event::Init);
+        send(&other, Event::InitApply(of("other", "late", "6")));
+        send(&team, Event::Init);
+        send(&team, Event::InitApply(of("team", "new", "5")));
+        send(&team, Event::InitDone);
+        run();
+        assert_eq!(drain(&mut stream), ["+late", "+new"]);
         send(&other, Event::InitDone);
         run();
         assert_eq!(drain(&mut stream), ["-a"]);

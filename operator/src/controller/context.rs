@@ -66,16 +66,16 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
+    /// Returns the object with expanded placeholders, validated. It must never be written back or shown. Messages do not
+    /// hide the values of its placeholders.
     pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
-        self.parsed(object).map(|(expanded, _)| expanded)
+        self.parsed_with(object, |_, _| {}).map(|(expanded, _)| expanded)
     }
 
-    /// Like [`Self::expanded`], with the values that the validation parsed.
-    pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
-        let namespace = object.key().namespace;
-        let expanded =
-            self.expand_with(object, |name, value| telemetry::remember(&namespace, name, value))?;
+    /// Like [`Self::expanded`], with the values that the validation parsed. Calls `note` for each placeholder with its
+    /// name and value.
+    fn parsed_with<K: Kind>(&self, object: &K, note: impl Fn(&str, &str)) -> Result<(K, K::Parsed), Failure> {
+        let expanded = self.expand_with(object, note)?;
         let parsed = expanded.validate(&self.limits);
         let parsed = parsed.map_err(|errors| {
             let failure = Failure::spec_invalid(errors.to_string());
@@ -110,7 +110,14 @@ impl Settings {
 impl Context {
     /// Returns the object with expanded placeholders, validated. It must never be written back or shown.
     pub fn expanded<K: Kind>(&self, object: &K) -> Result<K, Failure> {
-        self.settings.expanded(object)
+        self.parsed(object).map(|(expanded, _)| expanded)
+    }
+
+    /// Like [`Self::expanded`], with the values that the validation parsed. Messages about the namespace of the object
+    /// hide the values of its placeholders from now on.
+    pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
+        let namespace = object.key().namespace;
+        self.settings.parsed_with(object, |name, value| telemetry::remember(&namespace, name, value))
     }
 
     /// Returns the objects of kind `K` to reconcile because a Secret or claim that they use changed.

@@ -1,7 +1,5 @@
 //! Failures of a round, each with its condition reason.
 
-use declarest_core::error::{Categorized, Category};
-
 use super::outcome::{Outcome, Reason};
 
 /// A failure that ends a round. Its message becomes that of the Ready condition. It names the field, path
@@ -41,23 +39,6 @@ impl Failure {
             other => other.to_string(),
         };
         Self::new(Reason::ReconcileFailed, format!("cannot {action}: {cause}"))
-    }
-
-    /// Maps an error of the core by its category: `invalid` if the spec must change, `auth` for rejected
-    /// credentials, `unavailable` for transport errors. The rest is `ReconcileFailed`.
-    pub fn from_category(
-        error: &impl Categorized,
-        invalid: Reason,
-        auth: Reason,
-        unavailable: Reason,
-    ) -> Self {
-        let reason = match error.category() {
-            Category::Validation | Category::NotFound => invalid,
-            Category::Auth => auth,
-            Category::Transport => unavailable,
-            Category::Conflict | Category::Internal => Reason::ReconcileFailed,
-        };
-        Self::new(reason, error.to_string())
     }
 }
 

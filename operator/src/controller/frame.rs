@@ -415,7 +415,7 @@ impl<R: Reconciler> Frame<R> {
         let insecure = insecure_note(&object)?;
         let before_message =
             conditions::find(object.conditions(), "Ready").map(|ready| ready.message.clone());
-        let expanded = self.context.settings.parsed(&object);
+        let expanded = self.context.parsed(&object);
         let parsed = <R::Kind as Kind>::Parsed::default();
         let mut round = Round { context: &self.context, object, parsed, status, stored, written: None };
         let mut outcome = match expanded {

@@ -40,9 +40,6 @@ pub use secret_store::{SecretStore, SecretStoreSpec, SecretStoreStatus};
 pub use sync_policy::{SyncPolicy, SyncPolicySpec, SyncPolicyStatus};
 pub use validation::{FieldError, FieldErrors, Limits};
 
-/// The API group of all kinds; also the prefix of annotations and finalizers.
-pub const GROUP: &str = "declarest.io";
-
 /// Conditions as `status.conditions` holds them: a list that is merged by `type`.
 pub type Conditions = Vec<Condition>;
 

@@ -96,7 +96,7 @@ fn all_invalid_fields_are_reported_at_once() {
     });
     let spec: ResourceRepositorySpec = serde_json::from_value(spec).unwrap();
     let errors = spec.validate(&limits()).unwrap_err();
-    let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+    let fields: Vec<_> = errors.fields().collect();
     assert_eq!(
         fields,
         [

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use declarest_core::error::{Categorized, Category};
 use serde::Serialize;
 use url::Url;
 
@@ -85,11 +84,6 @@ impl FieldErrors {
     pub(super) fn into_result(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }
-
-    /// Returns the errors in the order of the fields.
-    pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
-        self.0.iter()
-    }
 }
 
 impl fmt::Display for FieldErrors {
@@ -102,12 +96,6 @@ impl fmt::Display for FieldErrors {
 }
 
 impl std::error::Error for FieldErrors {}
-
-impl Categorized for FieldErrors {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
 
 /// Parses an http or https URL with a host and without credentials and fragment.
 pub(super) fn http_url(text: &str) -> Result<Url, String> {

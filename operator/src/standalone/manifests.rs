@@ -8,11 +8,9 @@
 mod document;
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use declarest_core::error::{Categorized, Category};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use kube::discovery::{ApiCapabilities, Scope};
 use kube::{Client, Discovery, ResourceExt as _};
@@ -56,15 +54,6 @@ pub enum ManifestsError {
     },
 }
 
-impl Categorized for ManifestsError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Directory { .. } => Category::Validation,
-            Self::Discover { .. } | Self::List { .. } => Category::Internal,
-        }
-    }
-}
-
 /// A document that was not applied, or an object that was not deleted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
@@ -76,12 +65,6 @@ pub struct Problem {
     pub line: usize,
     /// The fault and the correction. Never holds a value of a Secret.
     pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: document {}: {}", self.file.display(), self.line, self.document, self.message)
-    }
 }
 
 /// The result of a load.

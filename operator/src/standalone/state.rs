@@ -8,7 +8,6 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use declarest_core::error::{Categorized, Category};
 use serde_json::Value;
 
 /// The state of objects could not be read or written.
@@ -38,12 +37,6 @@ pub enum StateError {
         /// The cause.
         source: io::Error,
     },
-}
-
-impl Categorized for StateError {
-    fn category(&self) -> Category {
-        Category::Internal
-    }
 }
 
 /// The files `<state directory>/api/<plural>/<namespace>/<name>.json`.

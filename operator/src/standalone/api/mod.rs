@@ -48,7 +48,6 @@ mod watch;
 use std::path::Path;
 use std::sync::Arc;
 
-use declarest_core::error::{Categorized, Category};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Bytes;
@@ -100,17 +99,6 @@ pub enum ApiError {
     /// Restored objects cannot be stored consistently.
     #[error("restored objects cannot be stored: {0}")]
     Restore(String),
-}
-
-impl Categorized for ApiError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Versions(_) | Self::NoSchema(_) | Self::Schema { .. } | Self::Rule { .. } => {
-                Category::Validation
-            }
-            Self::State(_) | Self::Restore(_) => Category::Internal,
-        }
-    }
 }
 
 /// The API. Clones share all objects.
