@@ -282,3 +282,20 @@ fn conflicts_are_not_committed() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("has conflicts"), "{run}");
 }
+
+/// Files outside of a sparse checkout would count as deleted.
+#[test]
+fn a_sparse_checkout_is_refused() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    assert_eq!(home.run(&["repository", "init"]).code, 0);
+    for file in ["shops/rio/resource.json", "users/ana/resource.json"] {
+        home.write(&format!("work/{file}"), "{}");
+    }
+    assert_eq!(home.run(&["repository", "commit", "-m", "both"]).code, 0);
+    git(&home.path("work"), &["sparse-checkout", "set", "shops"]);
+    assert!(!exists(&home, "work/users/ana"));
+    let run = home.run(&["repository", "commit", "-m", "sparse"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("git sparse-checkout disable"), "{run}");
+    assert_eq!(home.run(&["resource", "save", "/shops/lima", "-f", r#"{"id": "lima"}"#]).code, 2);
+}

@@ -187,3 +187,26 @@ fn a_secret_that_is_not_there_cannot_be_shown() {
     assert_eq!(shown.code, 3, "{shown}");
     assert!(shown.stderr.contains("/apps/a: cannot read the secret apps/a:ci for \"/tok\""), "{shown}");
 }
+
+/// The server masks the secret, and the store has its value.
+#[rstest]
+#[case::attribute(
+    "resource: {secretAttributes: [/pin]}",
+    r#"{"id": "ana", "pin": "***"}"#,
+    "/users/ana:/pin"
+)]
+#[case::in_an_array(
+    "resource: {secretAttributes: [/keys/0/pin]}",
+    r#"{"id": "ana", "keys": [{"pin": "***"}]}"#,
+    "/users/ana:/keys/0/pin"
+)]
+#[case::whole("resource: {secret: true}", r#"{"id": "ana", "pin": "***"}"#, "/users/ana:.")]
+fn a_mask_does_not_replace_a_stored_secret(#[case] metadata: &str, #[case] live: &str, #[case] key: &str) {
+    let world = World::with_store(&["/users"], &[("users/_/metadata.yaml", metadata)]);
+    world.live("/users/ana", live);
+    world.store_secret(key, "s3cr3t");
+    let run = world.run(&["resource", "save", "/users/ana"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.run(&["secret", "get", key]).stdout.trim_end(), "s3cr3t");
+    assert!(!world.declared("users/ana/resource.json").unwrap().contains("***"));
+}

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::{self, Declaration};
+use super::masked::{holds_mask, is_mask};
 use super::{AuthoringError, Batch, Draft};
 use crate::metadata::document::Format;
 use crate::metadata::{Metadata, Rules};
@@ -52,6 +53,8 @@ pub struct Concealed {
     pub secrets: Vec<(SecretKey, Secret)>,
     /// Declarations of secret attributes, to be written before the drafts.
     pub attributes: Vec<Declaration>,
+    /// Secrets that the server masks. They are stored only if the store has no value, which may be the real one.
+    pub masks: Vec<(SecretKey, Secret)>,
     /// Declarations of resources that are secret as a whole, to be written after the drafts.
     pub whole: Vec<Declaration>,
     /// Secrets within arrays. Their keys hold an index, so they no longer match if the array is reordered.
@@ -233,7 +236,8 @@ fn conceal_whole(
     let content = encode(descriptor.payload_type, &draft.payload)
         .map_err(|source| AuthoringError::Encode { path: path.clone(), source })?;
     let key = key(path, SecretKey::WHOLE)?;
-    concealed.secrets.push((key, whole_secret(&content)));
+    let secrets = if holds_mask(&draft.payload) { &mut concealed.masks } else { &mut concealed.secrets };
+    secrets.push((key, whole_secret(&content)));
     if !rules.resolved().secret {
         concealed.whole.push(Declaration::whole(path)?);
     }
@@ -271,8 +275,9 @@ fn conceal_attributes(
                     let what = format!("has the secret {at}");
                     return Err(AuthoringError::SecretStoreMissing { path, what });
                 }
+                let secrets = if is_mask(text) { &mut concealed.masks } else { &mut concealed.secrets };
                 let secret = Secret::from(std::mem::replace(text, PLACEHOLDER.to_owned()));
-                concealed.secrets.push((key(&path, &at.to_string())?, secret));
+                secrets.push((key(&path, &at.to_string())?, secret));
                 if at.tokens().iter().any(|token| array_index(token).is_some())
                     && within_array(&draft.payload, at)
                 {

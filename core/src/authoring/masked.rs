@@ -23,6 +23,13 @@ impl Draft {
     }
 }
 
+/// Whether a part of `payload` is a mask.
+pub(super) fn holds_mask(payload: &Value) -> bool {
+    let mut found = Vec::new();
+    collect(&Pointer::default(), payload, &mut found);
+    !found.is_empty()
+}
+
 fn collect(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
     match value {
         Value::String(text) if is_mask(text) => found.push(at.clone()),
@@ -41,6 +48,6 @@ fn collect(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
 }
 
 /// Whether a text consists of three or more asterisks or bullets.
-fn is_mask(text: &str) -> bool {
+pub(super) fn is_mask(text: &str) -> bool {
     text.chars().all(|character| matches!(character, '*' | '•' | '●')) && text.chars().count() >= 3
 }

@@ -310,6 +310,9 @@ pub enum RepositoryError {
         "{0} has conflicts, or a merge, rebase, cherry-pick or revert that has not ended; end or abort it with git first"
     )]
     Unfinished(String),
+    /// Some files of the branch are not in the sparse checkout, so they would count as deleted.
+    #[error("{0} is a sparse checkout, which is not supported; run \"git sparse-checkout disable\" first")]
+    Sparse(String),
     /// A fetch or push did not end before its deadline.
     #[error("repository {url}: {action} branch \"{branch}\" was cancelled because it took too long")]
     Timeout {
@@ -447,6 +450,7 @@ impl Categorized for RepositoryError {
             | Self::Uncommitted { .. }
             | Self::NotCommittable { .. }
             | Self::Unfinished(_)
+            | Self::Sparse(_)
             | Self::ShallowRemote(_) => Category::Validation,
             Self::RootMissing(_)
             | Self::PayloadMissing { .. }

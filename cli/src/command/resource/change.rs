@@ -4,7 +4,9 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use declarest_core::authoring::{Batch, Concealed, Declaration, Prepared, SecretOptions, conceal};
+use declarest_core::error::{Categorized as _, Category};
 use declarest_core::repository::{RepositoryError, Store};
+use declarest_core::secrets::{SecretKey, SecretStore};
 use declarest_core::sync::Stop;
 
 use crate::error::Failure;
@@ -48,7 +50,7 @@ impl<'w> Change<'w> {
     /// Writes secrets first, so that no placeholder refers to a missing secret. Metadata of secret attributes is
     /// written before the files, metadata that declares whole resources as secret after them.
     pub async fn carry_out(self, invocation: &Invocation) -> Result<(), Failure> {
-        let Self { workspace, store, prepared, concealed } = self;
+        let Self { workspace, store, prepared, mut concealed } = self;
         for (path, at) in &concealed.in_arrays {
             invocation.messages.warn(&format!(
                 "{path}: the key of the secret {at} contains an array index; if the array is reordered, \
@@ -64,9 +66,14 @@ impl<'w> Change<'w> {
                 paths[0]
             ));
         }
-        let stored = concealed.secrets.len();
-        if stored > 0 {
+        if !concealed.secrets.is_empty() || !concealed.masks.is_empty() {
             let secrets = workspace.context.open_secret_store(&invocation.messages)?;
+            for (key, mask) in concealed.masks {
+                if !has(&secrets, &key).await? {
+                    concealed.secrets.push((key, mask));
+                }
+            }
+            let stored = concealed.secrets.len();
             invocation.messages.hide(concealed.secrets.iter().map(|(_, value)| value.clone()));
             finish(&Stop::default(), secrets.set_all(concealed.secrets)).await?;
             invocation.messages.verbose(1, &format!("stored secrets: {stored}"));
@@ -77,6 +84,14 @@ impl<'w> Change<'w> {
             invocation.messages.verbose(1, &format!("saved {}", prepared.path()));
         }
         declare(workspace, &concealed.whole)
+    }
+}
+
+/// Whether the store has a value, which a mask must not replace.
+async fn has(secrets: &SecretStore, key: &SecretKey) -> Result<bool, Failure> {
+    match secrets.get(key).await {
+        Err(error) if error.category() == Category::NotFound => Ok(false),
+        found => Ok(found.map(|_| true)?),
     }
 }
 

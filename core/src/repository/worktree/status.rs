@@ -205,9 +205,14 @@ impl Worktree {
         Ok(())
     }
 
-    /// Fails during a merge, rebase, cherry-pick or revert, and while files have conflicts, as after `git stash pop`.
+    /// Fails during a merge, rebase, cherry-pick or revert, while files have conflicts, as after `git stash pop`, and in a
+    /// sparse checkout.
     pub(super) fn require_finished(&self, repository: &Repository) -> Result<(), RepositoryError> {
         let index = repository.index().map_err(self.git("read the index of"))?;
+        let skipped = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+        if index.iter().any(|entry| entry.flags_extended & skipped != 0) {
+            return Err(RepositoryError::Sparse(self.shown()));
+        }
         match repository.state() {
             RepositoryState::Clean | RepositoryState::Bisect if !index.has_conflicts() => Ok(()),
             _ => Err(RepositoryError::Unfinished(self.shown())),
