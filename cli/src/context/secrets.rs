@@ -62,7 +62,8 @@ fn in_url(text: &str, found: &mut impl FnMut(String)) -> Option<String> {
         url.password().map(|password| percent_decode_str(password).decode_utf8_lossy().into_owned());
     password.into_iter().for_each(&mut *found);
     url.query_pairs().for_each(|(_, value)| found(value.into_owned()));
-    let (before, query) = text.split_once('?').map_or((text, ""), |(before, _)| (before, "?<redacted>"));
+    let masked = |(before, _)| (before, format!("?{MASK}"));
+    let (before, query) = text.split_once('?').map_or_else(|| (text, String::new()), masked);
     let (scheme, rest) = before.split_once("://")?;
     let at = rest[..rest.find('/').unwrap_or(rest.len())].rfind('@');
     let userinfo = at.map(|at| &rest[..at]);

@@ -114,7 +114,17 @@ impl Output {
         value: &T,
         text: Option<&str>,
     ) -> Result<(), OutputError> {
-        if self.is_names() { show_names(paths) } else { self.show(value, text) }
+        print(&self.encoded_about(paths, value, text)?)
+    }
+
+    /// Returns the bytes that [`Self::show_about`] prints.
+    pub fn encoded_about<T: Serialize>(
+        &self,
+        paths: &[&str],
+        value: &T,
+        text: Option<&str>,
+    ) -> Result<Vec<u8>, OutputError> {
+        if self.is_names() { Ok(names(paths)) } else { self.encoded(value, text) }
     }
 
     /// Returns whether only the paths of resources are printed.
@@ -145,7 +155,11 @@ impl Output {
 
 /// Prints paths of resources, as `--output name` does.
 pub fn show_names(paths: &[&str]) -> Result<(), OutputError> {
-    print(&render::line(paths.join("\n")))
+    print(&names(paths))
+}
+
+fn names(paths: &[&str]) -> Vec<u8> {
+    render::line(paths.join("\n"))
 }
 
 /// Prints bytes without changes. A closed pipe is not an error.

@@ -97,9 +97,12 @@ async fn the_parent_of_a_child_that_is_not_deleted_is_not_deleted() {
     assert_eq!(world.live("/items/main/parts/c"), r#"{"id":"c"}"#);
 }
 
-/// The read of the record fails, so nothing is decided about it.
-#[tokio::test]
-async fn a_resource_is_not_deleted_while_one_that_depends_on_it_cannot_be_read() {
+/// A zone and a record in it that were declared once.
+const CLOSED: [(&str, &str); 2] =
+    [("/zones/a", r#"{"id":"a"}"#), ("/records/www", r#"{"id":"www","zone":"a"}"#)];
+
+/// A server that still has them, and another zone that is declared.
+fn zones() -> World {
     let config =
         Config { collections: vec!["/zones".to_owned(), "/records".to_owned()], ..Config::default() };
     let files = [
@@ -110,12 +113,18 @@ async fn a_resource_is_not_deleted_while_one_that_depends_on_it_cannot_be_read()
     world.server.put_by_hand("/zones/b", parsed(r#"{"id":"b"}"#));
     world.server.put_by_hand("/zones/a", parsed(r#"{"id":"a"}"#));
     world.server.put_by_hand("/records/www", parsed(r#"{"id":"www","zone":"a"}"#));
+    world
+}
+
+/// The read of the record fails, so nothing is decided about it.
+#[tokio::test]
+async fn a_resource_is_not_deleted_while_one_that_depends_on_it_cannot_be_read() {
+    let world = zones();
     world.server.fail(Matcher::new("GET", "/records/www"), 500, 9);
-    let candidates = [("/zones/a", r#"{"id":"a"}"#), ("/records/www", r#"{"id":"www","zone":"a"}"#)];
-    let report = world.sync_on(&world.server.url(), &candidates).await;
+    let report = world.sync_on(&world.server.url(), &CLOSED).await;
     assert_eq!((report.stats.pruned, report.stats.failed), (0, 2), "{report:?}");
     world.server.clear_failures();
-    assert_eq!(world.sync_on(&world.server.url(), &candidates).await.stats.pruned, 2);
+    assert_eq!(world.sync_on(&world.server.url(), &CLOSED).await.stats.pruned, 2);
 }
 
 /// The file that may declare the child cannot be read.
@@ -137,21 +146,11 @@ async fn the_parent_of_a_child_that_may_be_declared_is_not_deleted() {
 /// Without the zone, the address of the record is unknown.
 #[tokio::test]
 async fn a_resource_is_not_deleted_before_those_that_depend_on_it() {
-    let config =
-        Config { collections: vec!["/zones".to_owned(), "/records".to_owned()], ..Config::default() };
-    let files = [
-        ("records/_/metadata.yaml", "resource: {dependsOn: ['/zones/{{/zone}}']}"),
-        ("zones/b/resource.json", r#"{"id":"b"}"#),
-    ];
-    let world = World::new(config, &files);
-    world.server.put_by_hand("/zones/b", parsed(r#"{"id":"b"}"#));
-    world.server.put_by_hand("/zones/a", parsed(r#"{"id":"a"}"#));
-    world.server.put_by_hand("/records/www", parsed(r#"{"id":"www","zone":"a"}"#));
+    let world = zones();
     world.server.fail(Matcher::new("DELETE", "/records/www"), 400, 1);
-    let candidates = [("/zones/a", r#"{"id":"a"}"#), ("/records/www", r#"{"id":"www","zone":"a"}"#)];
-    let report = world.sync_on(&world.server.url(), &candidates).await;
+    let report = world.sync_on(&world.server.url(), &CLOSED).await;
     assert_eq!((report.stats.pruned, report.stats.failed), (0, 2), "{report:?}");
     let why = "not deleted: /zones/a: /records/www, which depends on it, could not be deleted";
     assert!(report.failures.iter().any(|failure| failure.message == why), "{report:?}");
-    assert_eq!(world.sync_on(&world.server.url(), &candidates).await.stats.pruned, 2);
+    assert_eq!(world.sync_on(&world.server.url(), &CLOSED).await.stats.pruned, 2);
 }

@@ -63,11 +63,9 @@ fn show(
     before: &mut Option<Vec<u8>>,
 ) -> Result<(), Failure> {
     let titles: Vec<String> = reports.iter().map(Report::title).collect();
-    let shown = if output.is_names() {
-        titles.iter().flat_map(|title| [title.as_bytes(), b"\n"]).flatten().copied().collect()
-    } else {
-        output.encoded(&reports, Some(&text(reports, namespace, output.is_wide())))?
-    };
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let text = text(reports, namespace, output.is_wide());
+    let shown = output.encoded_about(&titles, &reports, Some(&text))?;
     if before.as_ref() != Some(&shown) {
         print(&shown)?;
         *before = Some(shown);

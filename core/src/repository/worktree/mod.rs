@@ -174,7 +174,6 @@ impl Worktree {
         tree.map_err(self.git("read HEAD of"))
     }
 
-    /// Returns the branch of HEAD as `refs/heads/…`; `None` if HEAD is detached.
     /// Whether HEAD is the configured branch of the remote, or the checkout has no branch with this name. Otherwise a push
     /// of HEAD would change another branch than its own. True without a remote.
     pub fn is_on_remote_branch(&self) -> Result<bool, RepositoryError> {
@@ -184,6 +183,7 @@ impl Worktree {
         Ok(is_it || self.tip(&repository, &branch)?.is_none())
     }
 
+    /// Returns the branch of HEAD as `refs/heads/…`; `None` if HEAD is detached.
     fn head_branch(&self, repository: &Repository) -> Result<Option<String>, RepositoryError> {
         let head = repository.find_reference("HEAD").map_err(self.git("read HEAD of"))?;
         let target = head.symbolic_target_bytes().map(|name| String::from_utf8_lossy(name).into_owned());

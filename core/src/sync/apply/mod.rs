@@ -222,12 +222,12 @@ impl Execution {
                 Step::Delete => deletions.push(Arc::new(action)),
             }
         }
+        self.doubt_written(writes.iter().chain(&deletions)).await;
         self.write(writes).await;
         self.delete(deletions, &needed).await;
     }
 
     async fn write(&mut self, writes: Vec<Arc<Action>>) {
-        self.doubt_written(&writes).await;
         let (sender, missing) = (&self.sender, self.missing.clone());
         let work = |action: Arc<Action>, failed_parent: Option<LogicalPath>| {
             let in_an_earlier_plan = || action.path.ancestors().find(|path| missing.contains(path));
@@ -271,20 +271,19 @@ impl Execution {
 
     /// Doubts the records of write-only attributes that may be written now, and saves that: if the outcome of a write is
     /// unknown, or the process is killed, they may be wrong.
-    async fn doubt_written(&self, writes: &[Arc<Action>]) {
+    async fn doubt_written(&self, actions: impl Iterator<Item = &Arc<Action>>) {
         let Some(written) = self.sender.writer.session.written.clone() else { return };
         let may_write = |action: &&Arc<Action>| match &action.sending {
             Sending::Impossible(_) => false,
             _ => action.call().is_none_or(|call| call.has_write_only),
         };
-        for action in writes.iter().filter(may_write) {
+        for action in actions.filter(may_write) {
             written.doubt(&action.path);
         }
         save(written).await;
     }
 
     async fn delete(&mut self, mut deletions: Vec<Arc<Action>>, needed: &[(LogicalPath, LogicalPath)]) {
-        self.doubt_written(&deletions).await;
         // Those that the plan refuses because they may be declared.
         let is_refused = |failure: &&Failure| {
             failure.operation == PRUNE && failure.reason == FailureReason::Category(Category::Conflict)
@@ -306,9 +305,7 @@ impl Execution {
             child.is_none()
         });
         let sender = &self.sender;
-        let work = |action: Arc<Action>, dependent: Option<LogicalPath>| {
-            Arc::clone(sender).delete(action, dependent)
-        };
+        let work = |action, dependent| Arc::clone(sender).send(action, dependent);
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) => {
                 self.report.stats.failed += usize::from(self.tally.done(action, done) && action.replaces());
@@ -419,34 +416,25 @@ struct Sender {
 }
 
 impl Sender {
-    /// Returns a boxed future, because the compiler limits the depth of types.
+    /// Executes `action`, unless it must not be executed because `failed` was not: its parent was not created, or what
+    /// depends on it was not deleted. Returns a boxed future, because the compiler limits the depth of types.
     fn send(
         self: Arc<Self>,
         action: Arc<Action>,
-        failed_parent: Option<LogicalPath>,
+        failed: Option<LogicalPath>,
     ) -> BoxFuture<'static, Result<Done, SyncError>> {
-        Box::pin(async move { self.attempt(&action, failed_parent).await })
+        Box::pin(async move { self.attempt(&action, failed).await })
     }
 
-    /// Returns a boxed future, like [`Self::send`].
-    fn delete(
-        self: Arc<Self>,
-        action: Arc<Action>,
-        dependent: Option<LogicalPath>,
-    ) -> BoxFuture<'static, Result<Done, SyncError>> {
-        match dependent {
-            Some(dependent) => Box::pin(async move {
-                let reason =
-                    format!("{}: {dependent}, which depends on it, could not be deleted", action.path);
-                Err(SyncError::NotDeleted(reason))
-            }),
-            None => self.send(action, None),
-        }
-    }
-
-    async fn attempt(&self, action: &Action, failed_parent: Option<LogicalPath>) -> Result<Done, SyncError> {
-        if let Some(parent) = failed_parent {
-            return Err(SyncError::ParentFailed(action.path.clone(), parent));
+    async fn attempt(&self, action: &Action, failed: Option<LogicalPath>) -> Result<Done, SyncError> {
+        if let Some(failed) = failed {
+            let path = &action.path;
+            return Err(if action.step == Step::Delete {
+                let reason = format!("{path}: {failed}, which depends on it, could not be deleted");
+                SyncError::NotDeleted(reason)
+            } else {
+                SyncError::ParentFailed(path.clone(), failed)
+            });
         }
         self.stop.check(&action.path)?;
         if action.is_impossible() {

@@ -62,6 +62,12 @@ impl<'r> Wanted<'r> {
         }
     }
 
+    /// Returns the names that are unique in a collection, each with its kind.
+    pub(crate) fn unique(&self) -> impl Iterator<Item = (&'static str, &'r str)> {
+        let alias = self.alias.map(|alias| ("alias", alias));
+        std::iter::once(("id", self.id.unwrap_or(self.name))).chain(alias)
+    }
+
     /// Returns the entry of `listing` that is the resource.
     pub fn find<'l>(&self, listing: &'l Listing) -> Match<'l>
     where

@@ -58,10 +58,8 @@ impl Known {
     /// Returns the hashes of the names of `desired`: its path, and its id and its alias in its collection.
     fn names_of(&self, desired: &Resource) -> Vec<u64> {
         let (wanted, collection) = (Wanted::of(desired), desired.path.parent());
-        let named = |kind: &str, name: &str| self.keys.hash_one((&collection, kind, name));
-        let id = named("id", wanted.id.unwrap_or(wanted.name));
-        let alias = wanted.alias.map(|alias| named("alias", alias));
-        [self.keys.hash_one(&desired.path), id].into_iter().chain(alias).collect()
+        let names = wanted.unique().map(|name| self.keys.hash_one((&collection, name)));
+        std::iter::once(self.keys.hash_one(&desired.path)).chain(names).collect()
     }
 }
 

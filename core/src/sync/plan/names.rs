@@ -24,11 +24,9 @@ impl Names {
     pub fn add(&mut self, desired: &Resource) -> Result<(), SyncError> {
         let wanted = Wanted::of(desired);
         let parent = desired.path.parent();
-        let named = |kind, name: &str| (kind, hashed(&(&parent, kind, name)));
-        let id = named("id", wanted.id.unwrap_or(wanted.name));
-        let alias = wanted.alias.map(|alias| named("alias", alias));
+        let names = wanted.unique().map(|(kind, name)| (kind, hashed(&(&parent, kind, name))));
         let address = stated_addresses(desired).map(|addresses| ("address", hashed(&addresses)));
-        for (kind, hash) in [Some(id), alias, address].into_iter().flatten() {
+        for (kind, hash) in names.chain(address) {
             if !self.seen.insert(hash) {
                 let twin = self.part.get(&hash).cloned();
                 let other = twin.as_ref().map(ToString::to_string);
