@@ -26,6 +26,8 @@ const HEADERS_PER_ENTRY: usize = 4;
 const MAX_EXTENSION: u64 = 64 << 10;
 /// The maximum length of the name of an entry, in bytes. File systems have similar limits.
 const MAX_NAME: usize = 2048;
+/// The maximum number of segments of a name.
+const MAX_DEPTH: usize = 64;
 /// The maximum length of a segment of a name, in bytes.
 const MAX_SEGMENT: usize = 255;
 /// The maximum number of bytes after the end of the archive, which is padded to a multiple of its block size.
@@ -61,8 +63,16 @@ pub(super) fn unpack(
 ) -> Result<(), BundleError> {
     let refuse = |reason: String| BundleError::Archive { bundle: bundle.to_owned(), reason };
     let mut archive = Archive::new(MultiGzDecoder::new(BufReader::new(archive)));
-    let mut unpacking =
-        Unpacking { target, capacity, files: HashSet::new(), entries: 0, headers: 0, total: 0, name: None };
+    let mut unpacking = Unpacking {
+        target,
+        capacity,
+        files: HashSet::new(),
+        directories: HashSet::new(),
+        entries: 0,
+        headers: 0,
+        total: 0,
+        name: None,
+    };
     let entries = archive.entries().map_err(|error| refuse(broken(&error)))?.raw(true);
     for entry in entries {
         let entry = entry.map_err(|error| refuse(broken(&error)))?;
@@ -84,6 +94,8 @@ struct Unpacking<'t> {
     target: &'t Path,
     capacity: Capacity,
     files: HashSet<PathBuf>,
+    /// The directories below the target, also those without an entry of their own.
+    directories: HashSet<PathBuf>,
     entries: usize,
     headers: usize,
     total: u64,
@@ -133,10 +145,7 @@ impl Unpacking<'_> {
             }
             _ => {}
         }
-        self.entries += 1;
-        if self.entries > most {
-            return Err(format!("it holds more than {most} entries").into());
-        }
+        self.count()?;
         let name = self.name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let path = inner_path(&name)?;
         match kind {
@@ -177,9 +186,33 @@ impl Unpacking<'_> {
         }
     }
 
-    fn directory(&self, path: &Path) -> Result<(), Fault> {
+    fn directory(&mut self, path: &Path) -> Result<(), Fault> {
+        if path.as_os_str().is_empty() || self.directories.contains(path) {
+            return Ok(());
+        }
+        self.parents(path)?;
         let place = self.target.join(path);
-        fs::create_dir_all(&place).map_err(|error| self.fault(path, place, error))
+        fs::create_dir(&place).map_err(|error| self.fault(path, place, error))?;
+        self.directories.insert(path.to_owned());
+        Ok(())
+    }
+
+    /// Creates the directories above `path`. Those that have no entry of their own count, too.
+    fn parents(&mut self, path: &Path) -> Result<(), Fault> {
+        let Some(parent) = path.parent().filter(|parent| !self.directories.contains(*parent)) else {
+            return Ok(());
+        };
+        if !parent.as_os_str().is_empty() {
+            self.count()?;
+        }
+        self.directory(parent)
+    }
+
+    /// Counts one entry.
+    fn count(&mut self) -> Result<(), Fault> {
+        let most = self.capacity.entries;
+        self.entries += 1;
+        if self.entries > most { Err(format!("it holds more than {most} entries").into()) } else { Ok(()) }
     }
 
     fn file(&mut self, mut entry: Entry<'_, impl Read>, path: PathBuf) -> Result<(), Fault> {
@@ -191,9 +224,7 @@ impl Unpacking<'_> {
         if path.as_os_str().is_empty() {
             return Err("its root is a file".into());
         }
-        if let Some(parent) = path.parent() {
-            self.directory(parent)?;
-        }
+        self.parents(&path)?;
         let place = self.target.join(&path);
         let mut file = File::create_new(&place).map_err(|error| self.fault(&path, place.clone(), error))?;
         let written = copy(&mut entry, &mut file).map_err(|fault| match fault {
@@ -266,6 +297,9 @@ fn inner_path(name: &[u8]) -> Result<PathBuf, String> {
     }
     if text.len() > MAX_NAME || segments.clone().any(|segment| segment.len() > MAX_SEGMENT) {
         return Err(format!("the name \"{shown}…\" is too long"));
+    }
+    if segments.clone().count() > MAX_DEPTH {
+        return Err(format!("\"{shown}…\" is below more than {MAX_DEPTH} directories"));
     }
     Ok(segments.collect())
 }

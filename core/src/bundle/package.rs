@@ -140,15 +140,14 @@ impl PackageSource {
         reference: &'a OciReference,
         limits: &'a Limits,
     ) -> Result<Registry<'a>, BundleError> {
-        let host = reference.registry.clone();
         let credentials = match &self.login {
             RegistryLogin::Anonymous => Credentials::Anonymous,
             RegistryLogin::Content(origin, content) => {
-                Credentials::parse(content.expose().as_bytes(), origin, &host)?
+                Credentials::parse(content.expose().as_bytes(), origin, reference)?
             }
             RegistryLogin::File(file) => {
-                let file = file.clone();
-                let found = tokio::task::spawn_blocking(move || Credentials::find(Some(&file), &host)).await;
+                let (file, oci) = (file.clone(), reference.clone());
+                let found = tokio::task::spawn_blocking(move || Credentials::find(Some(&file), &oci)).await;
                 found.map_err(|stopped| BundleError::Client(stopped.to_string()))??
             }
         };

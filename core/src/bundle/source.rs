@@ -253,7 +253,7 @@ impl BundleSource {
         expected: &Expected,
     ) -> Result<Ready, BundleError> {
         let (shared, client) = (&*self.shared, self.client().await?);
-        let credentials = Credentials::find(shared.options.registry_credentials.as_deref(), &oci.registry)?;
+        let credentials = Credentials::find(shared.options.registry_credentials.as_deref(), oci)?;
         let mut registry = Registry::new(client, oci, credentials, &shared.limits, BUNDLE_LAYER)?;
         let artifact: Artifact = registry.resolve().await?;
         if let Some(ready) =

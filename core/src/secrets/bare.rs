@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::detect::{is_key, is_private_key_part};
 use super::{KeyError, PLACEHOLDER, Secret, SecretKey, is_placeholder, is_secret_name};
 use crate::error::{Categorized, Category};
 use crate::payload::Value;
@@ -49,7 +50,8 @@ impl Categorized for ExtractError {
     }
 }
 
-/// Replaces every string whose name looks like that of a secret with a placeholder, whatever the string is. Returns
+/// Replaces every string whose name looks like that of a secret, and the private parts of JSON Web Keys, with a
+/// placeholder, whatever the string is. Returns
 /// the payload and the strings with their keys. Existing placeholders and nulls stay.
 pub fn extract(mut payload: Value) -> Result<(Value, Vec<(SecretKey, Secret)>), ExtractError> {
     let mut extraction = Extraction::default();
@@ -72,10 +74,16 @@ impl Extraction {
                 }
             }
             Value::Object(members) => {
+                let is_key = is_key(members);
                 for (name, member) in members {
                     let at = at.child(name);
                     if is_secret_name(name) {
-                        self.take(name, at, member)?;
+                        if self.take(&at, member)? {
+                            self.distinguish(name, at)?;
+                        }
+                    } else if is_key && is_private_key_part(name) && member.as_str().is_some() {
+                        // Sets of keys repeat these names.
+                        self.take(&at, member)?;
                     } else {
                         self.walk(&at, member)?;
                     }
@@ -86,17 +94,23 @@ impl Extraction {
         Ok(())
     }
 
-    fn take(&mut self, name: &str, at: Pointer, member: &mut Value) -> Result<(), ExtractError> {
+    /// Takes a secret out of its place. Returns whether there was one.
+    fn take(&mut self, at: &Pointer, member: &mut Value) -> Result<bool, ExtractError> {
         match member {
-            Value::Null => return Ok(()),
-            Value::String(text) if is_placeholder(text) => return Ok(()),
+            Value::Null => Ok(false),
+            Value::String(text) if is_placeholder(text) => Ok(false),
             Value::String(text) => {
-                let key = SecretKey::of_pointer(&at)
+                let key = SecretKey::of_pointer(at)
                     .map_err(|source| ExtractError::Key { at: at.clone(), source })?;
                 self.secrets.push((key, Secret::from(std::mem::replace(text, PLACEHOLDER.to_owned()))));
+                Ok(true)
             }
-            other => return Err(ExtractError::Type { at, kind: other.kind() }),
+            other => Err(ExtractError::Type { at: at.clone(), kind: other.kind() }),
         }
+    }
+
+    /// Fails if another secret has this name.
+    fn distinguish(&mut self, name: &str, at: Pointer) -> Result<(), ExtractError> {
         match self.places.insert(name.to_owned(), at.clone()) {
             Some(first) => Err(ExtractError::Twice { name: name.to_owned(), first, second: at }),
             None => Ok(()),
@@ -119,6 +133,11 @@ mod tests {
     #[case("{id: 1, users: [{password: a}]}", "{id: 1, users: [{password: '{{secret .}}'}]}", &[("users/0/password", "a")])]
     #[case::values_do_not_matter("{token: 'yes', apiKey: '42'}", "{token: '{{secret .}}', apiKey: '{{secret .}}'}", &[("apiKey", "42"), ("token", "yes")])]
     #[case::kept("{token: null, apiKey: '{{secret ci}}', name: x}", "{token: null, apiKey: '{{secret ci}}', name: x}", &[])]
+    #[case::keys(
+        "[{kty: EC, d: a, x: b}, {kty: oct, k: c}, {k: d}]",
+        "[{kty: EC, d: '{{secret .}}', x: b}, {kty: oct, k: '{{secret .}}'}, {k: d}]",
+        &[("0/d", "a"), ("1/k", "c")]
+    )]
     #[case::scalar("just text", "just text", &[])]
     fn texts(#[case] payload: &str, #[case] expected: &str, #[case] secrets: &[(&str, &str)]) {
         let (masked, extracted) = extract(yaml(payload)).unwrap();

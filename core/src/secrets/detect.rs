@@ -19,9 +19,10 @@ pub fn detect(payload: &Value) -> Vec<Pointer> {
 fn walk(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
     match value {
         Value::Object(members) => {
+            let is_key = is_key(members);
             for (name, member) in members {
                 let at = at.child(name);
-                let is_secret = || is_secret_name(name) || is_private_key_part(members, name);
+                let is_secret = || is_secret_name(name) || (is_key && is_private_key_part(name));
                 if member.as_str().is_some_and(is_secret_text) && is_secret() {
                     found.push(at);
                 } else {
@@ -38,11 +39,14 @@ fn walk(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
     }
 }
 
-/// Whether a member of this name is a private part of a JSON Web Key (RFC 7518 section 6, RFC 8037 section 2). Its object
-/// states the type of the key.
-fn is_private_key_part(members: &Object, name: &str) -> bool {
+/// Whether an object is a JSON Web Key: it states the type of the key (RFC 7517 section 4.1).
+pub(super) fn is_key(members: &Object) -> bool {
+    members.get("kty").is_some_and(|kind| kind.as_str().is_some())
+}
+
+/// Whether the member of a JSON Web Key is a private part (RFC 7518 section 6, RFC 8037 section 2).
+pub(super) fn is_private_key_part(name: &str) -> bool {
     matches!(name, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k")
-        && members.get("kty").is_some_and(|kind| kind.as_str().is_some())
 }
 
 /// Whether a text can be a secret: it is neither empty, a number, a switch nor a placeholder.

@@ -19,14 +19,13 @@ use reqwest::redirect::Policy;
 use reqwest::{Body, Client, ClientBuilder, Request, RequestBuilder, Response};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
-use tokio::time::Instant;
 use url::Url;
 
 use super::cache::Condition;
 use super::{BundleError, archive};
 use crate::digest::sha256;
 use crate::error::with_causes;
-use crate::transport::exchange::{Collected, Exchange, collect, follow};
+use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
 use crate::transport::{Access, shown};
 
 pub(super) use credentials::Credentials;
@@ -111,7 +110,7 @@ pub(super) async fn body(
     let request = request(client, access, url)?;
     let answer = check(deadline.keep(url, ask(request, client, url, limits)).await?, url)?;
     let limit = usize::try_from(limits.archive).unwrap_or(usize::MAX);
-    deadline.keep(url, read(answer, url, limit)).await
+    read(answer, url, limit, deadline).await
 }
 
 fn request(client: &Client, access: Option<&Access>, url: &Url) -> Result<RequestBuilder, BundleError> {
@@ -200,13 +199,13 @@ fn header_of(condition: &Condition) -> Option<(HeaderName, HeaderValue)> {
 /// The time by which work must be complete.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
-    at: Instant,
+    clock: Clock,
     limit: Duration,
 }
 
 impl Deadline {
     fn after(limit: Duration) -> Self {
-        Self { at: Instant::now() + limit, limit }
+        Self { clock: Clock::start(limit), limit }
     }
 
     async fn keep<T>(
@@ -214,9 +213,11 @@ impl Deadline {
         url: &Url,
         work: impl Future<Output = Result<T, BundleError>>,
     ) -> Result<T, BundleError> {
-        tokio::time::timeout_at(self.at, work)
-            .await
-            .unwrap_or_else(|_| Err(failed(url, format!("no complete response within {:?}", self.limit))))
+        self.clock.run(work).await.unwrap_or_else(|| Err(self.missed(url)))
+    }
+
+    fn missed(self, url: &Url) -> BundleError {
+        failed(url, format!("no complete response within {:?}", self.limit))
     }
 }
 
@@ -256,12 +257,18 @@ async fn save(
     Ok(sha256(digest))
 }
 
-/// Reads the body of a response. More than `limit` bytes are an error.
-async fn read(mut answer: Response, url: &Url, limit: usize) -> Result<Bytes, BundleError> {
-    match collect(&mut answer, limit).await.map_err(|error| broken(url, error))? {
+/// Reads the body of a response before `deadline`. More than `limit` bytes are an error.
+async fn read(
+    mut answer: Response,
+    url: &Url,
+    limit: usize,
+    deadline: Deadline,
+) -> Result<Bytes, BundleError> {
+    match collect(&mut answer, limit, &mut { deadline.clock }).await.map_err(|error| broken(url, error))? {
         Collected::Whole(body) => Ok(body),
         Collected::Cut(_) => Err(too_large(url, limit as u64)),
         Collected::Short(shortage) => Err(failed(url, shortage.to_string())),
+        Collected::Late => Err(deadline.missed(url)),
     }
 }
 

@@ -133,7 +133,7 @@ impl<'c> Registry<'c> {
         let deadline = self.deadline;
         let answer = deadline.keep(&url, self.get(&url, Some(&MANIFEST_TYPES.join(", ")))).await?;
         let headers = answer.headers().clone();
-        let body = deadline.keep(&url, read(answer, &url, MANIFEST_LIMIT)).await?;
+        let body = read(answer, &url, MANIFEST_LIMIT, deadline).await?;
         // Verify its digest with the requested and the announced one.
         let digest = sha256(Sha256::new_with_prefix(&body));
         let announced = headers.get("docker-content-digest").and_then(|value| value.to_str().ok());
@@ -153,7 +153,7 @@ impl<'c> Registry<'c> {
         let url = self.url(&format!("blobs/{}", layer.digest))?;
         let (deadline, limit) = (self.deadline, usize::try_from(layer.size).unwrap_or(usize::MAX));
         let answer = deadline.keep(&url, self.get(&url, None)).await?;
-        let body = deadline.keep(&url, read(answer, &url, limit)).await?;
+        let body = read(answer, &url, limit, deadline).await?;
         verify(&url, &layer.digest, &sha256(Sha256::new_with_prefix(&body)))?;
         Ok(body)
     }
@@ -279,7 +279,7 @@ impl<'c> Registry<'c> {
         };
         // A request with a refresh token is a write, which never leaves the origin of the token service.
         let answer = check(ask(request, self.client, &url, self.limits).await?, &url)?;
-        let body = read(answer, &url, TOKEN_LIMIT).await?;
+        let body = read(answer, &url, TOKEN_LIMIT, self.deadline).await?;
         // Do not use the parser's own message: it may quote the token.
         let answer: Token =
             serde_json::from_slice(&body).map_err(|_| failed(&url, "the response is not a token"))?;

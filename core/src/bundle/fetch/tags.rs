@@ -31,7 +31,7 @@ impl Registry<'_> {
             let deadline = self.deadline;
             let answer = deadline.keep(&url, self.get(&url, Some("application/json"))).await?;
             next = following(&url, answer.headers()).map_err(|reason| failed(&url, reason))?;
-            let body = deadline.keep(&url, read(answer, &url, PAGE_LIMIT)).await?;
+            let body = read(answer, &url, PAGE_LIMIT, deadline).await?;
             let page: Page = serde_json::from_slice(&body)
                 .map_err(|_| failed(&url, "the response is not a list of tags"))?;
             tags.extend(page.tags.unwrap_or_default());

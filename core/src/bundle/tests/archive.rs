@@ -138,6 +138,7 @@ fn files_and_directories_are_unpacked() {
 )]
 #[case::name_of_nothing(entry(GNULongName, b"l", b"x"), "it ends with an extended header without an entry")]
 #[case::long_segment([entry(GNULongName, b"l", &[b'x'; 256]), file("a", "")].concat(), &format!("the name \"{}…\" is too long", "x".repeat(80)))]
+#[case::deep([entry(GNULongName, b"l", ("a/".repeat(64) + "f").as_bytes()), file("a", "")].concat(), &format!("\"{}…\" is below more than 64 directories", "a/".repeat(40)))]
 #[case::extension(
     claimed(XHeader, b"p", 65 << 10, b""),
     "an extended header is larger than 64 KiB"
@@ -184,6 +185,14 @@ fn the_number_of_entries_is_limited() {
     let allowed = [directory.repeat(3), global].concat();
     assert_eq!(unpacked_within(SMALL, &gzip(&tar(&[allowed]))).unwrap(), BTreeMap::new());
     let error = unpacked_within(SMALL, &gzip(&tar(&[directory.repeat(4)]))).unwrap_err();
+    assert_eq!(fault_of(error), "it holds more than 3 entries");
+}
+
+#[test]
+fn directories_without_entries_are_counted() {
+    let two = [entry(Directory, b"a", b""), file("a/b/f", "")].concat();
+    assert_eq!(unpacked_within(SMALL, &gzip(&tar(&[two]))).unwrap().len(), 1);
+    let error = unpacked_within(SMALL, &gzip(&tar(&[file("a/b/c/f", "")]))).unwrap_err();
     assert_eq!(fault_of(error), "it holds more than 3 entries");
 }
 

@@ -11,8 +11,8 @@ pub const LINKS: &str = "_links";
 /// The members that HAL reserves.
 pub const RESERVED: [&str; 2] = ["_embedded", LINKS];
 
-/// The jq expression that takes the id from the link, which may be a URI template (RFC 6570).
-pub const ID: &str = r#". + {id: (._links.self.href | split("{")[0] | split("/")[-1])}"#;
+/// The jq expression that takes the id from the link, which may be a URI template (RFC 6570). Requests encode the id again.
+pub const ID: &str = r#". + {id: (._links.self.href | split("{")[0] | split("?")[0] | rtrimstr("/") | split("/")[-1] | @urid)}"#;
 
 /// Returns the array in `_embedded` of a list, and the schema of its entries.
 pub fn embedded(document: &OpenApi, list: &Pointer) -> Option<(String, Pointer)> {

@@ -30,7 +30,11 @@ pub fn pagination(document: &OpenApi, list: &PathItem, shape: &Shape) -> Option<
     }
     let parameters = document.query_parameters(list, &Method::GET);
     let named = |names: &[&'static str]| names.iter().find_map(|name| parameters.get_key_value(name));
-    let ((offset, _), (limit, schema)) = (named(&OFFSETS)?, named(&SIZES)?);
+    let ((offset, position), (limit, schema)) = (named(&OFFSETS)?, named(&SIZES)?);
+    // A position that is text is a cursor.
+    if [position, schema].into_iter().any(|schema| is_text(schema)) {
+        return None;
+    }
     let maximum = match schema.get("maximum") {
         Some(Value::Int(maximum)) => u32::try_from(*maximum).ok(),
         _ => None,
@@ -43,4 +47,8 @@ pub fn pagination(document: &OpenApi, list: &PathItem, shape: &Shape) -> Option<
         start: 0,
         items: shape.entries.as_deref().map(Pointer::from_token),
     }))
+}
+
+fn is_text(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("string")
 }

@@ -267,6 +267,11 @@ fn collections_that_a_request_can_change() {
 }
 
 #[rstest]
+#[case::cursor(
+    "[{name: offset, in: query, schema: {type: string}}, {name: limit, in: query, schema: {type: integer}}]",
+    "{type: array}",
+    None
+)]
 #[case::offset(
     "[{name: offset, in: query}, {name: limit, in: query, schema: {maximum: 500}}]",
     "{}",
@@ -350,12 +355,12 @@ fn the_id_of_hal_is_the_end_of_a_link() {
                 schemaRef: openapi:request-body
         get:
             transforms:
-                - jqExpression: '. + {id: (._links.self.href | split("{")[0] | split("/")[-1])}'
+                - jqExpression: '. + {id: (._links.self.href | split("{")[0] | split("?")[0] | rtrimstr("/") | split("/")[-1] | @urid)}'
                 - excludeAttributes:
                     - /_links
         list:
             transforms:
-                - jqExpression: '[._embedded.teams[]? | . + {id: (._links.self.href | split("{")[0] | split("/")[-1])} | del(._links, ._embedded)]'
+                - jqExpression: '[._embedded.teams[]? | . + {id: (._links.self.href | split("{")[0] | split("?")[0] | rtrimstr("/") | split("/")[-1] | @urid)} | del(._links, ._embedded)]'
         update:
             transforms:
                 - excludeAttributes:
@@ -403,7 +408,7 @@ team: {properties: {name: {}, _links: {}}}
 #[case::array(
     "{type: array, items: {}}",
     "{properties: {name: {}, _links: {}}}",
-    r#"[.[] | . + {id: (._links.self.href | split("{")[0] | split("/")[-1])} | del(._links, ._embedded)]"#
+    r#"[.[] | . + {id: (._links.self.href | split("{")[0] | split("?")[0] | rtrimstr("/") | split("/")[-1] | @urid)} | del(._links, ._embedded)]"#
 )]
 #[case::no_list("{properties: {first: {}}}", "{properties: {name: {}, _links: {}}}", "")]
 #[case::several(

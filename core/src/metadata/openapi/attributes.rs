@@ -8,14 +8,33 @@ use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
 impl OpenApi {
-    /// Returns the properties that the schema at a pointer requires, itself and through `$ref` and `allOf`.
+    /// Returns the properties that the schema at a pointer requires in requests, itself and through `$ref` and `allOf`.
+    /// Those that are `readOnly` are only required in answers (`OpenAPI` 3.0, Schema Object).
     pub fn required_properties(&self, schema: &Pointer) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.walk(schema, &["allOf"], &mut |schema| {
             let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
             names.extend(required.filter_map(Value::as_str).map(str::to_owned));
         });
+        &names - &self.read_only_properties(schema)
+    }
+
+    /// Returns the properties that requests cannot set (`readOnly`), of the schema at a pointer and through `$ref` and
+    /// `allOf`.
+    fn read_only_properties(&self, schema: &Pointer) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.walk(schema, &["allOf"], &mut |schema| {
+            let fixed = properties(schema).filter(|(_, property)| self.is_read_only(property));
+            names.extend(fixed.map(|(name, _)| name.clone()));
+        });
         names
+    }
+
+    /// Whether requests cannot set a property with this schema, or with the one to which it refers.
+    pub(super) fn is_read_only(&self, property: &Value) -> bool {
+        let referred = || reference(property).and_then(|text| target(text).ok());
+        let referred = || follow(&self.root, referred()?).ok().map(|part| part.value);
+        is_flagged(property, "readOnly") || referred().is_some_and(|schema| is_flagged(schema, "readOnly"))
     }
 
     /// Returns the properties that the schema at a pointer names, itself and through `$ref` and `allOf`.

@@ -89,6 +89,12 @@ impl<'t> Line<'t> {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             return Self::Section(name.trim());
         }
+        // A comment may follow the name.
+        if let Some((name, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+            && rest.trim_start().starts_with([';', '#'])
+        {
+            return Self::Section(name.trim());
+        }
         let (key, value) = line
             .split_once(['=', ':'])
             .or_else(|| line.split_once(char::is_whitespace))
@@ -148,6 +154,10 @@ mod tests {
     #[case::dots_are_literal("[a.b]\nc.d=1", r#"{"a.b":{"c.d":"1"}}"#)]
     #[case::empty_section("[s]", r#"{"s":{}}"#)]
     #[case::not_a_section("[a]b = 1", r#"{"[a]b":"1"}"#)]
+    #[case::comment_after_a_section(
+        "[db] ; main\nport = 1\n[x]#y\na=1",
+        r#"{"db":{"port":"1"},"x":{"a":"1"}}"#
+    )]
     #[case::byte_order_mark("\u{feff}a=1", r#"{"a":"1"}"#)]
     fn decodes(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(decode_as(PayloadType::Ini, text.as_bytes()).unwrap(), json(expected));

@@ -1,50 +1,69 @@
 //! Redacts JSON members that look like secrets.
 
+use std::borrow::Cow;
+
 use url::form_urlencoded;
 
 use super::REDACTED;
 use crate::secrets::is_secret_name;
 
-/// Returns `text` with `"<redacted>"` in place of strings and numbers of JSON members whose name looks like that of a
-/// secret, and in place of any value of members whose name is in `declared`.
+/// Returns `text` with `"<redacted>"` in place of strings, numbers and lists of them of JSON members whose name looks like
+/// that of a secret, and in place of any value of members whose name is in `declared`. JSON in strings is redacted, too.
 ///
 /// The text is scanned and not parsed, because bodies that are shown may be cut off, or embedded in other text.
 pub(super) fn redact(text: &str, declared: &[String]) -> String {
     let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find('"') {
-        let name = &rest[start..start + string(&rest[start..])];
-        redacted.push_str(&rest[..start + name.len()]);
-        rest = &rest[start + name.len()..];
-        let value = rest.trim_start();
-        let Some(value) = value.strip_prefix(':').map(str::trim_start) else { continue };
-        let name = serde_json::from_str::<String>(name).unwrap_or_default();
-        let is_declared = declared.contains(&name);
-        let length = match value.as_bytes().first() {
-            Some(b'{' | b'[') if is_declared => composite(value),
-            Some(b't' | b'f') if is_declared => {
-                value.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(value.len())
+        let literal = &rest[start..start + string(&rest[start..])];
+        redacted.push_str(&rest[..start]);
+        rest = &rest[start + literal.len()..];
+        let Some(value) = rest.trim_start().strip_prefix(':').map(str::trim_start) else {
+            if let Some(inner) = inner(literal, declared) {
+                redacted.push_str(&inner);
+                continue;
             }
-            Some(b'"') => string(value),
-            Some(b'-' | b'0'..=b'9') => {
-                value.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(value.len())
-            }
-            // Members of arrays and objects are checked by their own names; other literals are not secrets.
-            _ => continue,
+            // Text around JSON may have a stray quote, so the last quote may begin a name.
+            let end =
+                if literal.len() > 1 && literal.ends_with('"') { literal.len() - 1 } else { literal.len() };
+            redacted.push_str(&literal[..end]);
+            rest = &text[text.len() - rest.len() - (literal.len() - end)..];
+            continue;
         };
-        let between = rest.len() - value.len();
-        if value.starts_with("\"\"") || !(is_declared || is_secret_name(&name)) {
-            redacted.push_str(&rest[..between + length]);
-        } else {
-            redacted.push_str(&rest[..between]);
-            redacted.push('"');
-            redacted.push_str(REDACTED);
-            redacted.push('"');
-        }
-        rest = &rest[between + length..];
+        redacted.push_str(literal);
+        redacted.push_str(&rest[..rest.len() - value.len()]);
+        let name = serde_json::from_str::<String>(literal).unwrap_or_default();
+        let (shown, length) = member(&name, value, declared);
+        redacted.push_str(&shown);
+        rest = &value[length..];
     }
     redacted.push_str(rest);
     redacted
+}
+
+/// Returns the text to show for the value of the member `name`, which `value` starts with, and the length of the value. The
+/// length is 0 if the members of the value are checked by their own names.
+fn member<'v>(name: &str, value: &'v str, declared: &[String]) -> (Cow<'v, str>, usize) {
+    let is_declared = declared.iter().any(|declared| declared == name);
+    let is_secret = is_declared || is_secret_name(name);
+    let length = match value.as_bytes().first() {
+        Some(b'{' | b'[') if is_declared => composite(value),
+        Some(b'[') if is_secret && is_scalar(value[1..].trim_start()) => composite(value),
+        Some(b't' | b'f') if is_declared => {
+            value.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(value.len())
+        }
+        Some(b'"') => string(value),
+        Some(b'-' | b'0'..=b'9') => value.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(value.len()),
+        // Other literals are not secrets.
+        _ => 0,
+    };
+    let shown = &value[..length];
+    let shown = match inner(shown, declared) {
+        _ if is_secret && length > 0 && !value.starts_with("\"\"") => Cow::from(format!("\"{REDACTED}\"")),
+        Some(inner) => inner.into(),
+        None => shown.into(),
+    };
+    (shown, length)
 }
 
 /// Returns the text of a form (`application/x-www-form-urlencoded`) with `<redacted>` in place of values whose name is in
@@ -58,6 +77,24 @@ pub(super) fn redact_form(text: &str, declared: &[String]) -> String {
         if is_secret(&decoded) || is_secret(last) { format!("{name}={REDACTED}") } else { pair.to_owned() }
     });
     pairs.collect::<Vec<_>>().join("&")
+}
+
+/// Whether `text` starts with a string or a number.
+fn is_scalar(text: &str) -> bool {
+    text.starts_with(|c: char| matches!(c, '"' | '-' | '0'..='9'))
+}
+
+/// Returns the string literal `literal` with the JSON in it redacted; `None` if there is nothing to redact.
+fn inner(literal: &str, declared: &[String]) -> Option<String> {
+    if !literal.contains("\\\"") {
+        return None;
+    }
+    // The end may be cut off.
+    let text =
+        serde_json::from_str::<String>(literal).or_else(|_| serde_json::from_str(&format!("{literal}\"")));
+    let text = text.ok()?;
+    let redacted = redact(&text, declared);
+    (redacted != text).then(|| serde_json::Value::from(redacted).to_string())
 }
 
 /// Returns the length of the string at the start of `text`, quotes included; the whole length if it is not closed.
@@ -109,6 +146,18 @@ mod tests {
     #[case::nothing(
         r#"{"password": null, "token": true, "secret": ""}"#,
         r#"{"password": null, "token": true, "secret": ""}"#
+    )]
+    #[case::list(r#"{"password":["a", "b]"], "id": 7}"#, r#"{"password":"<redacted>", "id": 7}"#)]
+    #[case::list_of_objects(r#"{"token":[{"id": 7}]}"#, r#"{"token":[{"id": 7}]}"#)]
+    #[case::in_a_list(r#"{"a":["b", {"token": "c"}]}"#, r#"{"a":["b", {"token": "<redacted>"}]}"#)]
+    #[case::after_a_quote(r#"of 5" size: {"password":"canary"}"#, r#"of 5" size: {"password":"<redacted>"}"#)]
+    #[case::in_a_string(
+        r#"{"m":"{\"password\": \"canary\"}","n":["{\"token\":1}"]}"#,
+        r#"{"m":"{\"password\": \"<redacted>\"}","n":["{\"token\":\"<redacted>\"}"]}"#
+    )]
+    #[case::in_a_string_that_is_cut(
+        r#"{"m":"{\"password\": \"cana"#,
+        r#"{"m":"{\"password\": \"<redacted>\"""#
     )]
     #[case::no_json("plain \"text", "plain \"text")]
     fn members(#[case] text: &str, #[case] expected: &str) {

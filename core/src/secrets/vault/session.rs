@@ -206,5 +206,5 @@ impl Sessions {
 fn renew_at(granted: &Granted) -> Option<Instant> {
     let life = Duration::from_secs(granted.lease_duration);
     let renews = granted.renewable && !life.is_zero();
-    renews.then(|| Instant::now() + life * 2 / 3)
+    Instant::now().checked_add(life / 3 * 2).filter(|_| renews)
 }

@@ -96,8 +96,12 @@ impl<'d> Compiler<'d> {
         node.types = types(schema.get("type"));
         node.allowed = schema.get("enum").and_then(Value::as_array).map(<[Value]>::to_vec);
         node.required = texts(schema.get("required"));
-        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-        let properties = properties.map(|(name, property)| (name.clone(), self.intern(property)));
+        let properties = || schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        // These bodies are requests, in which properties that only the server sets are not required.
+        for (name, _) in properties().filter(|(_, property)| self.document.is_read_only(property)) {
+            node.required.retain(|required| required != name);
+        }
+        let properties = properties().map(|(name, property)| (name.clone(), self.intern(property)));
         node.properties = properties.collect::<BTreeMap<_, _>>();
         node.additional = match schema.get("additionalProperties") {
             Some(Value::Bool(false)) => Additional::Forbidden,

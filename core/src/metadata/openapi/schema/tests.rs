@@ -62,6 +62,7 @@ fn outcome(schema: &Schema, value: &str) -> String {
 )]
 #[case::required("{required: [a, b]}", "{a: null}", "the whole body: missing required property \"b\"")]
 #[case::all_required("{required: [a, b]}", "{}", "the whole body: missing required property \"a\", \"b\"")]
+#[case::required_of_the_server("{required: [a, b], properties: {b: {readOnly: true}}}", "{a: 1}", "")]
 #[case::required_of_no_object("{required: [a]}", "1", "")]
 #[case::nested(
     "{properties: {a/b: {items: {required: [c]}}}}",
