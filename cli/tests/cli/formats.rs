@@ -29,6 +29,21 @@ fn a_saved_resource_keeps_its_format(#[case] media_type: &str, #[case] body: &st
     assert_eq!(sent_type, expected);
 }
 
+#[rstest]
+#[case::text("text/plain", "resource.txt")]
+#[case::binary("application/octet-stream", "resource.bin")]
+fn an_empty_file_equals_an_empty_answer(#[case] media_type: &str, #[case] file: &str) {
+    let server = ByteServer::new("/notes/a", media_type, "");
+    let home = server.home();
+    home.write(&format!("repo/notes/a/{file}"), "");
+    let compared = home.run(&["resource", "diff", "/notes/a", "--ignore-warnings"]);
+    assert_eq!(
+        (compared.code, compared.stdout.as_str()),
+        (0, "No differences for /notes/a.\n"),
+        "{compared}"
+    );
+}
+
 #[test]
 fn yaml_files_travel_as_json() {
     let server = ByteServer::new("/notes/a", "application/yaml", "size: 1\n");

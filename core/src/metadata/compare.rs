@@ -30,6 +30,23 @@ impl Difference {
         let (desired, observed) = (Value::Null, Value::Null);
         Self { path: pointer.to_string(), change: Change::Replace, desired, observed }
     }
+
+    /// Whether only the server shows the value at `pointer`, and the difference consists of it and of the objects that
+    /// contain nothing else.
+    fn is_only(&self, pointer: &str) -> bool {
+        let Some(rest) = pointer.strip_prefix(self.path.as_str()) else { return false };
+        let mut value = &self.observed;
+        for token in rest.split('/').skip(1) {
+            match value {
+                Value::Object(members) if members.len() == 1 => match members.iter().next() {
+                    Some((key, member)) if escape(key) == token => value = member,
+                    _ => return false,
+                },
+                _ => return false,
+            }
+        }
+        rest.is_empty() || (self.change == Change::Add && rest.starts_with('/'))
+    }
 }
 
 /// The kind of a difference.
@@ -83,7 +100,7 @@ impl Evaluation<'_> {
         let mut found = differences(&desired, observed.as_deref().unwrap_or(&Value::Null));
         if let Some(id) = self.given_id(&desired) {
             let id = id.to_string();
-            found.retain(|difference| difference.path != id);
+            found.retain(|difference| !difference.is_only(&id));
         }
         Ok(found)
     }
@@ -94,7 +111,7 @@ impl Evaluation<'_> {
         let (desired, observed) = self.sides(observed)?;
         let given = self.given_id(&desired);
         let shown = |side: Cow<'_, Value>| match given {
-            Some(id) => id.remove(side.into_owned()),
+            Some(id) => without(id, side.into_owned()),
             None => side.into_owned(),
         };
         let (desired, observed) = (shown(desired), observed.map(shown));
@@ -176,17 +193,7 @@ impl Evaluation<'_> {
         if write_only.is_empty() {
             return side;
         }
-        Cow::Owned(write_only.iter().fold(side.into_owned(), |side, pointer| {
-            let mut side = pointer.remove(side);
-            for length in (1..pointer.tokens().len()).rev() {
-                let above: Pointer = pointer.tokens()[..length].iter().cloned().collect();
-                if !above.get(&side).and_then(Value::as_object).is_some_and(Object::is_empty) {
-                    break;
-                }
-                side = above.remove(side);
-            }
-            side
-        }))
+        Cow::Owned(write_only.iter().fold(side.into_owned(), |side, pointer| without(pointer, side)))
     }
 
     /// Adds the names that `desired` states only for templates: a name from the path is not a part of the content.
@@ -257,6 +264,19 @@ impl Evaluation<'_> {
         let said = texts.into_iter().filter(|(_, text)| !text.trim().is_empty());
         Value::Object(said.map(|(key, text)| (key.to_owned(), Value::from(text))).collect::<Object>())
     }
+}
+
+/// Returns `side` without the value at `pointer`, and without the objects that contain nothing else.
+fn without(pointer: &Pointer, side: Value) -> Value {
+    let mut side = pointer.remove(side);
+    for length in (1..pointer.tokens().len()).rev() {
+        let above: Pointer = pointer.tokens()[..length].iter().cloned().collect();
+        if !above.get(&side).and_then(Value::as_object).is_some_and(Object::is_empty) {
+            break;
+        }
+        side = above.remove(side);
+    }
+    side
 }
 
 fn walk(at: &mut String, desired: &Value, observed: &Value, found: &mut Vec<Difference>) {

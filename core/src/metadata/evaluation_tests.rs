@@ -428,6 +428,9 @@ fn compared(document: &str, desired: &str, observed: &str) -> Vec<String> {
 #[case::a_given_id_is_identity("", "{a: 1}", "{a: 1, id: 9}", &[])]
 #[case::a_declared_id_counts("", "{id: 1}", "{id: 9}", &["Replace /id"])]
 #[case::wherever_metadata_puts_it("resource: {id: /uid}", "{a: 1}", "{a: 1, uid: 9, id: 3}", &["Add /id"])]
+#[case::below_a_member("resource: {id: /meta/uid}", "{a: 1}", "{a: 1, meta: {uid: 9}}", &[])]
+#[case::below_a_declared_member("resource: {id: /meta/uid}", "{meta: {}}", "{meta: {uid: 9}}", &[])]
+#[case::beside_others("resource: {id: /meta/uid}", "{a: 1}", "{a: 1, meta: {uid: 9, b: 1}}", &["Add /meta"])]
 fn comparisons(
     #[case] document: &str,
     #[case] desired: &str,

@@ -57,7 +57,7 @@ impl Auth {
             Self::Basic { username, password } => {
                 vec![password.clone(), basic_pair(username.expose(), password)]
             }
-            Self::Headers(headers) => headers.iter().map(|credential| credential.value.clone()).collect(),
+            Self::Headers(headers) => headers.iter().map(HeaderCredential::sent).collect(),
             Self::OAuth2(settings) => settings.secrets(),
         }
     }
@@ -78,6 +78,11 @@ impl Auth {
 }
 
 impl HeaderCredential {
+    /// Returns the value as it is sent.
+    fn sent(&self) -> Secret {
+        Secret::from(self.value.expose().trim().to_owned())
+    }
+
     fn header(&self) -> Result<(HeaderName, HeaderValue), ServerError> {
         const SETTING: &str = "http.auth.customHeaders";
         let name = HeaderName::try_from(self.header.trim()).map_err(|_| ServerError::Setting {
@@ -129,6 +134,13 @@ mod tests {
         };
         let redactor = crate::secrets::Redactor::new(&basic.secrets());
         assert_eq!(redactor.redact("got Basic b3BzOnBhOnNzLXdvcmQ="), "got Basic <redacted>");
+    }
+
+    #[test]
+    fn the_secret_of_a_header_is_its_value_as_sent() {
+        let auth = Auth::Headers(vec![credential("X-Key", "", " abc12345 ")]);
+        let redactor = crate::secrets::Redactor::new(&auth.secrets());
+        assert_eq!(redactor.redact("unknown key abc12345"), "unknown key <redacted>");
     }
 
     #[test]

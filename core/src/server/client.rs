@@ -304,14 +304,14 @@ impl Client {
     /// Drops the OAuth 2.0 token, if any. The next request obtains another one.
     pub fn invalidate_token(&self) {
         if let Some(tokens) = &self.shared.tokens {
-            tokens.drop_token(None);
+            tokens.drop_token();
         }
     }
 
     /// Sends `request` to a URL that may be outside the server. Only the server's origin gets credentials.
     ///
-    /// A token that the server rejects (401) is replaced once; the server has not acted on that request. After the
-    /// first 403 of a run or, outside of runs, of the client, the token is replaced as well.
+    /// A token that the server rejects (401) is replaced, unless it has itself replaced a rejected one shortly before;
+    /// the server has not acted on that request. After the first 403 of a run or, outside of runs, of the client, the token is replaced as well.
     pub(super) async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         self.send_if(request, target, &[]).await
     }
@@ -333,8 +333,7 @@ impl Client {
             Some(StatusCode::UNAUTHORIZED) => {
                 let path = self.wire().redaction.redact_with(&request.secrets, &request.path);
                 tracing::debug!(path, "the server rejected the access token; requesting another");
-                tokens.drop_token(Some(&token));
-                Some(tokens.token(self.patience).await?)
+                tokens.replaced(&token, self.patience).await.transpose()?
             }
             // The server has not acted on this request, either.
             Some(StatusCode::FORBIDDEN) => tokens.renewed(&token, &self.renewal, self.patience).await,

@@ -27,11 +27,15 @@ const TOKEN_URL: &str = "http.auth.oauth2.tokenURL";
 
 /// The lifetime of a token if the endpoint does not state it.
 const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
-/// The time before its expiry at which a token is no longer used, for running requests and clock differences.
+/// The time before its expiry at which a token is no longer used, for running requests and clock differences; at most
+/// half of its lifetime.
 const MARGIN: Duration = Duration::from_secs(30);
 /// The time for which a rejection of the credentials is kept. Otherwise every request of a run would ask again, and
 /// some endpoints lock users out after repeated failures.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(5);
+/// The time for which a token that replaced a rejected one is not replaced for the same reason. Some servers answer 401
+/// where others answer 403, so another token does not help.
+const REPLACEMENT_COUNTS: Duration = Duration::from_secs(30);
 /// A bound for lifetimes that can be added to any `Instant`.
 const LONGEST_LIFETIME: Duration = Duration::from_hours(24 * 365);
 
@@ -90,7 +94,8 @@ pub(super) struct Token {
 }
 
 type Outcome = Result<Arc<Token>, ServerError>;
-type Flight = Shared<BoxFuture<'static, Outcome>>;
+/// A request for a token, and the time of its end.
+type Flight = Shared<BoxFuture<'static, (Outcome, Instant)>>;
 
 /// The tokens of one client.
 pub(super) struct Tokens {
@@ -100,9 +105,9 @@ pub(super) struct Tokens {
 }
 
 struct Current {
-    /// The last request for a token, which may still be running, and its start.
-    flight: Option<(Flight, Instant)>,
-    /// The reason for the next request.
+    /// The last request for a token, which may still be running.
+    flight: Option<Flight>,
+    /// The reason for the last request or, without one, for the next.
     need: TokenNeed,
 }
 
@@ -174,21 +179,38 @@ impl Tokens {
     /// but rejected credentials are for a few seconds. The caller must not hold a slot of the gate.
     pub async fn token(&self, patience: Patience) -> Outcome {
         let flight = self.flight(patience);
-        flight.await
+        flight.await.0
     }
 
-    /// Drops `refused`, or any token or failure if it is `None`. A token that has already replaced `refused` stays in
-    /// use.
-    pub fn drop_token(&self, refused: Option<&Arc<Token>>) {
+    /// Drops the token or failure, if there is one.
+    pub fn drop_token(&self) {
         let mut current = self.current();
-        let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
-        let need = match (refused, outcome) {
-            (None, Some(Ok(_))) => TokenNeed::Dropped,
-            (None, Some(Err(_))) => current.need,
-            (Some(refused), Some(Ok(in_use))) if Arc::ptr_eq(refused, in_use) => TokenNeed::Refused,
-            (Some(_), Some(_)) | (_, None) => return,
-        };
-        *current = Current { flight: None, need };
+        match current.flight.as_ref().and_then(Shared::peek) {
+            Some((Ok(_), _)) => *current = Current { flight: None, need: TokenNeed::Dropped },
+            Some((Err(_), _)) => current.flight = None,
+            None => {}
+        }
+    }
+
+    /// Returns the token that replaces `refused`, to which the server answered 401. Returns `None` if `refused` itself
+    /// has replaced a rejected token shortly before.
+    pub async fn replaced(
+        &self,
+        refused: &Arc<Token>,
+        patience: Patience,
+    ) -> Option<Result<Arc<Token>, ServerError>> {
+        {
+            let mut current = self.current();
+            if let Some((Ok(in_use), since)) = current.flight.as_ref().and_then(Shared::peek)
+                && Arc::ptr_eq(refused, in_use)
+            {
+                if current.need == TokenNeed::Refused && since.elapsed() < REPLACEMENT_COUNTS {
+                    return None;
+                }
+                *current = Current { flight: None, need: TokenNeed::Refused };
+            }
+        }
+        Some(self.token(patience).await)
     }
 
     /// Returns the token that replaces `forbidden`, to which the server answered 403. Returns `None` if `forbidden`
@@ -200,13 +222,13 @@ impl Tokens {
         patience: Patience,
     ) -> Option<Arc<Token>> {
         let flight = self.renewing(forbidden, renewal, patience)?;
-        flight.await.ok().filter(|token| !Arc::ptr_eq(token, forbidden))
+        flight.await.0.ok().filter(|token| !Arc::ptr_eq(token, forbidden))
     }
 
     fn renewing(&self, forbidden: &Arc<Token>, renewal: &TokenRenewal, patience: Patience) -> Option<Flight> {
         let mut current = self.current();
-        let outcome = current.flight.as_ref().and_then(|(flight, _)| flight.peek());
-        if !outcome.is_some_and(|outcome| outcome.as_ref().is_ok_and(|token| Arc::ptr_eq(token, forbidden))) {
+        let outcome = current.flight.as_ref().and_then(Shared::peek);
+        if !outcome.is_some_and(|(outcome, _)| outcome.as_ref().is_ok_and(|it| Arc::ptr_eq(it, forbidden))) {
             // Another request has replaced the token since, or is replacing it, so no additional request is needed.
             drop(current);
             return Some(self.flight(patience));
@@ -218,36 +240,38 @@ impl Tokens {
         let kept = Arc::clone(forbidden);
         let flight = async move {
             // The server accepted the old token for other requests, so it stays in use if there is no new one.
-            asked.await.or_else(|error| {
+            let (outcome, ended) = asked.await;
+            let outcome = outcome.or_else(|error| {
                 tracing::debug!(%error, "no other access token; the last one stays in use");
                 Ok(kept)
-            })
+            });
+            (outcome, ended)
         };
         let flight = flight.boxed().shared();
-        current.flight = Some((flight.clone(), Instant::now()));
+        *current = Current { flight: Some(flight.clone()), need: TokenNeed::Forbidden };
         Some(flight)
     }
 
     fn flight(&self, patience: Patience) -> Flight {
         let mut current = self.current();
-        if let Some((flight, began)) = &current.flight {
+        if let Some(flight) = &current.flight {
             match flight.peek() {
                 None => return flight.clone(),
-                Some(Ok(token)) if token.is_fresh() => return flight.clone(),
-                Some(Ok(_)) => current.need = TokenNeed::Expired,
-                Some(Err(ServerError::Token { .. })) if began.elapsed() < REFUSAL_COUNTS => {
+                Some((Ok(token), _)) if token.is_fresh() => return flight.clone(),
+                Some((Ok(_), _)) => current.need = TokenNeed::Expired,
+                Some((Err(ServerError::Token { .. }), ended)) if ended.elapsed() < REFUSAL_COUNTS => {
                     return flight.clone();
                 }
-                Some(Err(_)) => {}
+                Some((Err(_), _)) => {}
             }
         }
         let flight = self.ask(current.need, patience).boxed().shared();
-        current.flight = Some((flight.clone(), Instant::now()));
+        current.flight = Some(flight.clone());
         flight
     }
 
     /// Requests a token on a separate task, because a caller may be cancelled while the request holds a slot.
-    fn ask(&self, need: TokenNeed, patience: Patience) -> impl Future<Output = Outcome> + use<> {
+    fn ask(&self, need: TokenNeed, patience: Patience) -> impl Future<Output = (Outcome, Instant)> + use<> {
         let (wire, endpoint) = (Arc::clone(&self.wire), Arc::clone(&self.endpoint));
         let asking = async move {
             let outcome = endpoint.ask(&wire, patience).await;
@@ -259,7 +283,8 @@ impl Tokens {
         async move {
             let interrupted =
                 |_| ServerError::Token { url, reason: "the request was interrupted".to_owned() };
-            asked.await.unwrap_or_else(|error| Err(interrupted(error)))
+            let outcome = asked.await.unwrap_or_else(|error| Err(interrupted(error)));
+            (outcome, Instant::now())
         }
     }
 
@@ -324,7 +349,7 @@ impl Endpoint {
         Ok(Token {
             value: Secret::from((*token).clone()),
             header: (AUTHORIZATION, header),
-            stale_at: asked_at + lifetime.saturating_sub(MARGIN),
+            stale_at: asked_at + lifetime - MARGIN.min(lifetime / 2),
         })
     }
 }

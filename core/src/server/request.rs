@@ -118,6 +118,11 @@ impl Request {
         ServerError::Transport { method, path, reason, sent: Sent::TimedOut }
     }
 
+    /// Returns the error of a request that was cancelled before it was sent.
+    pub(super) fn cancelled(&self) -> ServerError {
+        ServerError::Cancelled { method: self.method.clone(), path: self.path.clone() }
+    }
+
     /// Returns the error of a request that was not sent.
     pub(super) fn unsent(&self, reason: impl Into<String>) -> ServerError {
         let (method, path, reason) = (self.method.clone(), self.path.clone(), reason.into());

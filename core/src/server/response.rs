@@ -155,7 +155,12 @@ impl Response {
         }
         let mut first_error = None;
         for candidate in candidates {
-            match payload::decode_within(candidate, &self.body, limit) {
+            // Parsers may ignore a byte order mark (RFC 8259 section 8.1).
+            let body = match self.body.strip_prefix("\u{feff}".as_bytes()) {
+                Some(rest) if candidate.class() == Class::Structured => rest,
+                _ => &self.body,
+            };
+            match payload::decode_within(candidate, body, limit) {
                 Ok(value) => return Ok(value),
                 Err(error) if error.is_too_heavy() => {
                     return Err(ServerError::TooHeavy {
@@ -350,6 +355,7 @@ mod tests {
     #[case::bytes_are_expected(Some("application/json"), "[1", PayloadType::OctetStream, Ok("bytes"))]
     #[case::white_space_is_not_text(Some("text/plain"), " ", PayloadType::Json, Ok("null"))]
     #[case::white_space_in_a_text(Some("text/plain"), " ", PayloadType::Text, Ok("\" \""))]
+    #[case::byte_order_mark(Some("application/json"), "\u{feff}[1]", PayloadType::Json, Ok("[1]"))]
     #[case::all_fail(None, "{", PayloadType::Json, Err("EOF while parsing an object"))]
     #[case::wide_integer(
         Some("text/plain"),

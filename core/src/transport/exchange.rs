@@ -4,11 +4,13 @@
 //! clients must not follow redirects themselves. [`collect`] reads the body up to a limit.
 
 use std::future::Future;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::LOCATION;
 use http::{Method, StatusCode};
 use reqwest::Response;
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::destinations;
@@ -92,6 +94,31 @@ fn target(
     Err("is not followed for a write")
 }
 
+/// The time limit of an exchange with a server. It stops during waits that are not for the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    end: Instant,
+}
+
+impl Clock {
+    pub fn start(limit: Duration) -> Self {
+        Self { end: Instant::now() + limit }
+    }
+
+    /// Returns the output of `work`, or `None` if the time ends before.
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        timeout_at(self.end, work).await.ok()
+    }
+
+    /// Returns the output of `wait`, and adds its duration to the limit.
+    pub async fn stop<T>(&mut self, wait: impl Future<Output = T>) -> T {
+        let began = Instant::now();
+        let output = wait.await;
+        self.end += began.elapsed();
+        output
+    }
+}
+
 /// A body that was read up to a limit.
 pub(crate) enum Collected {
     /// The complete body.
@@ -100,19 +127,27 @@ pub(crate) enum Collected {
     Cut(Bytes),
     /// The memory for the body is not available.
     Short(Shortage),
+    /// The time ended before the body.
+    Late,
 }
 
-/// Reads a body up to `limit`. A body of a single chunk is not copied.
-pub(crate) async fn collect(answer: &mut Response, limit: usize) -> Result<Collected, reqwest::Error> {
+/// Reads a body up to `limit` before `clock` ends. A body of a single chunk is not copied.
+pub(crate) async fn collect(
+    answer: &mut Response,
+    limit: usize,
+    clock: &mut Clock,
+) -> Result<Collected, reqwest::Error> {
     // Content-Length determines the capacity, up to the limit.
     let expected = answer.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
-    let Some(first) = answer.chunk().await? else { return Ok(Collected::Whole(Bytes::new())) };
+    let Some(first) = clock.run(answer.chunk()).await else { return Ok(Collected::Late) };
+    let Some(first) = first? else { return Ok(Collected::Whole(Bytes::new())) };
     if first.len() > limit {
         return Ok(Collected::Cut(first.slice(..limit)));
     }
-    let Some(second) = answer.chunk().await? else { return Ok(Collected::Whole(first)) };
+    let Some(second) = clock.run(answer.chunk()).await else { return Ok(Collected::Late) };
+    let Some(second) = second? else { return Ok(Collected::Whole(first)) };
     let first_part = expected.max(first.len() + second.len()).min(limit);
-    let mut held = match Reservation::of(Pool::Answers, first_part).await {
+    let mut held = match clock.stop(Reservation::of(Pool::Answers, first_part)).await {
         Ok(held) => held,
         Err(shortage) => return Ok(Collected::Short(shortage)),
     };
@@ -125,11 +160,12 @@ pub(crate) async fn collect(answer: &mut Response, limit: usize) -> Result<Colle
             body.extend_from_slice(&chunk[..room]);
             return Ok(Collected::Cut(body.freeze()));
         }
-        if let Err(shortage) = held.cover(body.len() + chunk.len()).await {
+        if let Err(shortage) = clock.stop(held.cover(body.len() + chunk.len())).await {
             return Ok(Collected::Short(shortage));
         }
         body.extend_from_slice(&chunk);
-        next = answer.chunk().await?;
+        let Some(chunk) = clock.run(answer.chunk()).await else { return Ok(Collected::Late) };
+        next = chunk?;
     }
     Ok(Collected::Whole(held.share().keep(body.freeze())))
 }

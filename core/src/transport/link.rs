@@ -9,7 +9,7 @@ pub enum NextLink {
     Absent,
     /// The next page is at this URI reference (RFC 3986, section 4.1), as the server wrote it.
     At(String),
-    /// A field cannot be parsed, so there may be a next page.
+    /// There may be a next page, because a field cannot be parsed or the link belongs to another URI.
     Unreadable,
 }
 
@@ -27,10 +27,12 @@ pub(crate) fn next_link<'v>(values: impl IntoIterator<Item = &'v str>) -> NextLi
     let mut unreadable = false;
     for value in values {
         let (links, whole) = parse(value);
-        if let Some(link) = links.into_iter().find(Link::is_next) {
+        let (elsewhere, own): (Vec<_>, Vec<_>) =
+            links.into_iter().filter(Link::is_next).partition(|link| link.elsewhere);
+        if let Some(link) = own.into_iter().next() {
             return NextLink::At(link.target);
         }
-        unreadable |= !whole;
+        unreadable |= !whole || !elsewhere.is_empty();
     }
     if unreadable { NextLink::Unreadable } else { NextLink::Absent }
 }
@@ -40,7 +42,7 @@ impl Link {
     /// 3.3).
     fn is_next(&self) -> bool {
         let mut relations = self.relations.iter().flat_map(|relations| relations.split_ascii_whitespace());
-        !self.elsewhere && relations.any(|relation| relation.eq_ignore_ascii_case("next"))
+        relations.any(|relation| relation.eq_ignore_ascii_case("next"))
     }
 }
 
@@ -118,7 +120,7 @@ mod tests {
     #[case::another_relation("</next>; rel=\"self\"", NextLink::Absent)]
     #[case::part_of_a_word("</a>; rel=\"next-archive\"", NextLink::Absent)]
     #[case::second_rel("</a>; rel=prev; rel=next", NextLink::Absent)]
-    #[case::anchored("</a>; rel=next; anchor=\"/others\"", NextLink::Absent)]
+    #[case::anchored("</a>; rel=next; anchor=\"/others\"", NextLink::Unreadable)]
     #[case::no_relation("</a>", NextLink::Absent)]
     #[case::empty("", NextLink::Absent)]
     #[case::no_brackets("https://h.test/a; rel=next", NextLink::Unreadable)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{HeaderMap, RETRY_AFTER};
+use http::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use http::{Method, StatusCode};
 
 /// The number of attempts, including the first, unless another one is configured.
@@ -77,14 +77,20 @@ pub(crate) fn asked_patience(headers: &HeaderMap) -> Option<Duration> {
     retry_after(headers, SystemTime::now())
 }
 
-/// Parses `Retry-After`, which is seconds or a date (RFC 9110 §10.2.3).
+/// Returns the date in a header.
+fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()
+}
+
+/// Parses `Retry-After`, which is seconds or a date (RFC 9110 §10.2.3). A date is relative to the server's clock in
+/// `Date`, if the answer has it, because clocks differ.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    let at = httpdate::parse_http_date(text).ok()?;
-    Some(at.duration_since(now).unwrap_or_default())
+    let at = date(headers, RETRY_AFTER)?;
+    Some(at.duration_since(date(headers, DATE).unwrap_or(now)).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -172,5 +178,14 @@ mod tests {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_770);
         let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
         assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs));
+    }
+
+    #[test]
+    fn a_date_in_retry_after_is_relative_to_the_date_of_the_answer() {
+        let headers = HeaderMap::from_iter([
+            (RETRY_AFTER, "Sun, 06 Nov 1994 08:49:37 GMT".parse().unwrap()),
+            (DATE, "Sun, 06 Nov 1994 08:49:30 GMT".parse().unwrap()),
+        ]);
+        assert_eq!(retry_after(&headers, SystemTime::now()), Some(Duration::from_secs(7)));
     }
 }

@@ -66,6 +66,7 @@ impl State {
                     self.too_old = self.issued;
                     answer(201, "{}")
                 }
+                (_, "/hidden") => answer(401, "{}"),
                 (_, target) if target.starts_with("/realms/new/") && self.issued <= self.too_old => answer(
                     403,
                     json!({"error": "forbidden", "got": seen.header("authorization")}).to_string(),
@@ -340,12 +341,25 @@ async fn a_server_that_refuses_every_token_is_asked_twice() {
     assert!(!error.to_string().contains("other-"), "{error}");
 }
 
+#[tokio::test]
+async fn a_server_that_refuses_one_resource_with_401_costs_one_token() {
+    let scene = Scene::new().await;
+    let client = scene.client();
+    for round in 0..3 {
+        let hidden = client.send(&Request::new(Method::GET, "/hidden")).await.unwrap_err();
+        assert_eq!(hidden.status(), Some(StatusCode::UNAUTHORIZED), "{round}");
+        get(&client).await.unwrap();
+    }
+    assert_eq!(scene.heard(), [(TokenNeed::First, true), (TokenNeed::Refused, true)]);
+}
+
 #[rstest]
 #[case::numbers(json!(3600), 1)]
 #[case::texts(json!("3600"), 1)]
 #[case::absent(json!(null), 1)]
 #[case::zero(json!(0), 1)]
-#[case::within_the_margin(json!(30), 3)]
+#[case::shorter_than_the_margin(json!(30), 1)]
+#[case::expired(json!(0.000_001), 3)]
 #[tokio::test]
 async fn tokens_are_kept_until_shortly_before_they_expire(#[case] expires_in: Value, #[case] issued: usize) {
     let scene = Scene::new().await;

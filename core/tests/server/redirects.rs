@@ -1,9 +1,14 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use http::header::LOCATION;
 use http::{HeaderValue, Method};
 use rstest::rstest;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::server::{BaseUrl, Client, Request, Settings};
+use declarest_core::server::{BaseUrl, Client, Gate, Request, Settings, Throttling};
 
 use crate::network::Authority;
 use crate::recorder::{Recorder, json};
@@ -159,4 +164,56 @@ async fn a_redirect_to_an_unreachable_host_is_not_an_outage_of_the_server() {
     }
     assert_eq!(server.arrivals().len(), 8, "tried again, as any read");
     assert!(!gate.status().breaker_open);
+}
+
+/// Accepts connections, and answers each request with `answer`, which is not complete.
+async fn stalling(answer: &'static str) -> std::net::SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            open.push(stream);
+        }
+    });
+    address
+}
+
+#[rstest]
+#[case::silent("")]
+#[case::cut("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")]
+#[tokio::test]
+async fn a_redirect_to_a_host_that_stalls_is_not_an_outage_of_the_server(#[case] beginning: &'static str) {
+    let address = stalling(beginning).await;
+    let server = Server::start(move |_| async move {
+        let mut answer = status(302);
+        let location = HeaderValue::try_from(format!("http://{address}/x")).unwrap();
+        answer.headers_mut().insert(LOCATION, location);
+        answer
+    })
+    .await;
+    let gate = gate(None);
+    let timeout = Duration::from_millis(100);
+    let client = server.client(&gate).with_attempt_timeout(timeout);
+    let before = client.concurrency();
+    for _ in 0..2 {
+        let error = client.send(&Request::new(Method::GET, "/x")).await.unwrap_err();
+        assert!(error.to_string().ends_with("no complete answer within 0.1 s"), "{error}");
+    }
+    assert_eq!((gate.status().breaker_open, client.concurrency()), (false, before));
+}
+
+#[tokio::test]
+async fn requests_per_second_counts_the_requests_after_redirects() {
+    let server = chain().await;
+    let throttling = Throttling { requests_per_second: Some(50.0), burst: Some(1), ..Throttling::default() };
+    let gate = Arc::new(Gate::new(&throttling).unwrap());
+    // The waits for the rate are not part of the attempt.
+    let client = Client::new(server.settings(), gate, None).unwrap();
+    let client = client.with_attempt_timeout(Duration::from_millis(150));
+    let began = Instant::now();
+    client.send(&Request::new(Method::GET, "/1")).await.unwrap();
+    assert_eq!(server.seen().len(), 11);
+    assert!(began.elapsed() >= Duration::from_millis(10 * 20), "{:?}", began.elapsed());
 }

@@ -179,6 +179,14 @@ impl Gate {
         Ok(pass)
     }
 
+    /// Waits until the rate allows another request of the holder of a slot, such as one after a redirect.
+    pub(super) async fn pace(&self) {
+        if let Some(rate) = &self.rate {
+            let _waiting = Counted::new(&self.awaiting_rate);
+            rate.until_ready().await;
+        }
+    }
+
     /// Waits for a slot. A request that queues again keeps its `ticket`, and so its place before later requests.
     async fn slot(&self, ticket: Option<u64>, caller: Caller) -> Result<Pass<'_>, Refused> {
         // Enter at once if possible, otherwise take a place in the queue.

@@ -24,7 +24,7 @@ use crate::control::one_line;
 use crate::error::Categorized as _;
 use crate::secrets::{Confidential, Secret, excerpt};
 use crate::spans;
-use crate::transport::exchange::{Collected, Exchange, collect, follow};
+use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, denial, is_proxy_refusal, refusal};
 use redirect::Reach;
@@ -156,11 +156,7 @@ impl Wire {
         let pass = match call.waited(self.gate.enter(call.caller())).await {
             Some(Ok(pass)) => pass,
             Some(Err(refused)) => return Err(self.redacted_failure(request, self.refused(request, refused))),
-            None => {
-                let (method, path) = (request.method.clone(), request.path.clone());
-                let cancelled = Failed::finally(ServerError::Cancelled { method, path });
-                return Err(self.redacted_failure(request, cancelled));
-            }
+            None => return Err(self.redacted_failure(request, Failed::finally(request.cancelled()))),
         };
         if pass.held_back() {
             self.observe(|observer| observer.throttled(false));
@@ -168,12 +164,7 @@ impl Wire {
         // Stage 2: send the request, follow redirects, and read the answer.
         let started = Instant::now();
         let span = self.span(call, attempt);
-        let exchange = self.exchange(call, started).instrument(span.clone());
-        let outcome = tokio::time::timeout(call.patience.attempt, exchange).await;
-        let outcome = outcome.unwrap_or_else(|_| {
-            let error = request.timed_out(call.patience.attempt);
-            Err(Failed { error, failure: Failure::Interrupted })
-        });
+        let outcome = self.exchange(call).instrument(span.clone()).await;
         let outcome = outcome.map_err(|failed| self.redacted_failure(request, failed));
         conclude(&span, &outcome);
         // Stage 3: return the slot. The outcome at another origin does not describe this server.
@@ -261,11 +252,12 @@ impl Wire {
     }
 
     /// Sends one request, follows redirects, and reads the answer.
-    async fn exchange(&self, call: Call<'_>, started: Instant) -> Result<Response, Failed> {
-        let mut sending = Sending { wire: self, call, reach: self.reach(call, call.target), started };
+    async fn exchange(&self, call: Call<'_>) -> Result<Response, Failed> {
+        let (reach, clock) = (self.reach(call, call.target), Clock::start(call.patience.attempt));
+        let mut sending = Sending { wire: self, call, reach, clock, sent: None };
         let answer = follow(&mut sending, &call.request.method, call.target).await?;
         self.check_word(call, answer.url(), sending.reach, answer.status())?;
-        self.read(call, answer, sending.started).await
+        self.read(&mut sending, answer).await
     }
 
     /// Returns the HTTP client for a target at this distance. For another origin it is one without our client
@@ -318,9 +310,8 @@ impl Wire {
         let sent = matches!(failure, Failure::Interrupted);
         let error = if sent { request.failed(reason) } else { request.unsent(reason) };
         let failure = match failure {
-            _ if reach == Reach::Home => failure,
-            Failure::Certificate => Failure::Final,
-            _ => Failure::Elsewhere,
+            Failure::Certificate if reach != Reach::Home => Failure::Final,
+            failure => reach.blames(failure),
         };
         Failed { error, failure }
     }
@@ -368,11 +359,10 @@ impl Wire {
 
     async fn read(
         &self,
-        call: Call<'_>,
+        sending: &mut Sending<'_>,
         mut answer: reqwest::Response,
-        started: Instant,
     ) -> Result<Response, Failed> {
-        let request = call.request;
+        let (call, request) = (sending.call, sending.call.request);
         let status = answer.status();
         let url = answer.url().clone();
         let is_answer = request.answers.contains(&status.as_u16());
@@ -382,9 +372,10 @@ impl Wire {
             Purpose::Resource => BODY_LIMIT,
             Purpose::Token => TOKEN_BODY_LIMIT,
         };
-        let body = self.body(request, &mut answer, limit, failed).await?;
+        let body = sending.body(&mut answer, limit, failed).await?;
         if let Some(exchange_trace) = self.exchange_trace(call) {
-            exchange_trace.answer(status, started.elapsed(), answer.headers(), &body);
+            let elapsed = sending.sent.map(|sent| sent.elapsed()).unwrap_or_default();
+            exchange_trace.answer(status, elapsed, answer.headers(), &body);
         }
         if failed {
             let error = self.rejection(request, status, &body);
@@ -409,38 +400,10 @@ impl Wire {
         })
     }
 
-    /// Reads the body of an answer. Only that of a `failed` request may be cut at `limit`.
-    async fn body(
-        &self,
-        request: &Request,
-        answer: &mut reqwest::Response,
-        limit: usize,
-        failed: bool,
-    ) -> Result<bytes::Bytes, Failed> {
-        match collect(answer, limit).await {
-            Ok(Collected::Whole(body)) => Ok(body),
-            // The mark lets the redactor find a secret whose end is cut off.
-            Ok(Collected::Cut(body)) if failed => Ok([&body, "…".as_bytes()].concat().into()),
-            Ok(Collected::Cut(_)) => {
-                let (method, path) = (request.method.clone(), request.path.clone());
-                Err(Failed::finally(ServerError::TooLarge { method, path, limit }))
-            }
-            Ok(Collected::Short(shortage)) => {
-                let (method, path) = (request.method.clone(), request.path.clone());
-                Err(Failed::finally(ServerError::Memory { method, path, shortage }))
-            }
-            Err(error) => {
-                let reason = format!("the answer is incomplete: {}", causes(&error));
-                let error = request.failed(self.redaction.redact(&reason));
-                Err(Failed { error, failure: Failure::Interrupted })
-            }
-        }
-    }
-
-    /// Returns the path of `request` without secrets. The path is not encoded, so a plain search finds them.
+    /// Returns the path of `request` without secrets. If it is not encoded, a plain search finds them.
     fn path_of(&self, request: &Request) -> String {
         let is_there = |secret: &Secret| request.path.contains(secret.expose());
-        if request.secrets.iter().any(is_there) {
+        if (request.encoded && !request.secrets.is_empty()) || request.secrets.iter().any(is_there) {
             return self.redaction.redact_with(&request.secrets, &request.path);
         }
         request.path.clone()
@@ -486,8 +449,45 @@ struct Sending<'a> {
     wire: &'a Wire,
     call: Call<'a>,
     reach: Reach,
-    /// The time when the last request was sent.
-    started: Instant,
+    clock: Clock,
+    /// The time when the last request was sent; `None` before the first.
+    sent: Option<Instant>,
+}
+
+impl Sending<'_> {
+    /// Reads the body of an answer. Only that of a `failed` request may be cut at `limit`.
+    async fn body(
+        &mut self,
+        answer: &mut reqwest::Response,
+        limit: usize,
+        failed: bool,
+    ) -> Result<bytes::Bytes, Failed> {
+        let request = self.call.request;
+        match collect(answer, limit, &mut self.clock).await {
+            Ok(Collected::Whole(body)) => Ok(body),
+            // The mark lets the redactor find a secret whose end is cut off.
+            Ok(Collected::Cut(body)) if failed => Ok([&body, "…".as_bytes()].concat().into()),
+            Ok(Collected::Cut(_)) => {
+                let (method, path) = (request.method.clone(), request.path.clone());
+                Err(Failed::finally(ServerError::TooLarge { method, path, limit }))
+            }
+            Ok(Collected::Short(shortage)) => {
+                let (method, path) = (request.method.clone(), request.path.clone());
+                Err(Failed::finally(ServerError::Memory { method, path, shortage }))
+            }
+            Ok(Collected::Late) => Err(self.timed_out()),
+            Err(error) => {
+                let reason = format!("the answer is incomplete: {}", causes(&error));
+                let error = request.failed(self.wire.redaction.redact(&reason));
+                Err(Failed { error, failure: self.reach.blames(Failure::Interrupted) })
+            }
+        }
+    }
+
+    fn timed_out(&self) -> Failed {
+        let error = self.call.request.timed_out(self.call.patience.attempt);
+        Failed { error, failure: self.reach.blames(Failure::Interrupted) }
+    }
 }
 
 impl Exchange for Sending<'_> {
@@ -504,9 +504,14 @@ impl Exchange for Sending<'_> {
         if wire.observer.as_ref().is_some_and(|observer| !observer.may_send()) {
             return Err(Failed::finally(call.request.unsent("this process no longer leads")));
         }
-        self.started = Instant::now();
-        let sent = http.execute(prepared).await;
-        let answer = sent.map_err(|error| wire.unanswered(call, url, reach, &error))?;
+        // A redirect is another request to the server, so the rate counts it.
+        let paces = self.sent.is_some() && reach != Reach::Stranger;
+        if paces && self.clock.stop(call.waited(wire.gate.pace())).await.is_none() {
+            return Err(Failed::finally(call.request.cancelled()));
+        }
+        self.sent = Some(Instant::now());
+        let Some(answer) = self.clock.run(http.execute(prepared)).await else { return Err(self.timed_out()) };
+        let answer = answer.map_err(|error| wire.unanswered(call, url, reach, &error))?;
         wire.check_proxy(call.request, url, answer.status())?;
         Ok(answer)
     }

@@ -7,6 +7,7 @@ use super::{Call, EXCERPT, Failed, Purpose, Wire};
 use crate::server::Detour;
 use crate::server::request::{percent_decoded, segments_of};
 use crate::transport::exchange::is_read;
+use crate::transport::retry::Failure;
 
 /// The distance from the base URL that a chain of redirects has reached. It never decreases, because the distant
 /// server chose the next target, even if that is on our server again.
@@ -18,6 +19,14 @@ pub(super) enum Reach {
     Neighbour,
     /// Another origin.
     Stranger,
+}
+
+impl Reach {
+    /// Returns the failure of a request to this distance. Only the requests below the base URL describe the managed
+    /// server.
+    pub(super) fn blames(self, failure: Failure) -> Failure {
+        if self == Self::Home { failure } else { Failure::Elsewhere }
+    }
 }
 
 impl Wire {

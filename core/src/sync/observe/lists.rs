@@ -106,6 +106,7 @@ impl Remote {
                 let asked = asked?;
                 let mut response = self.ask_list(&asked).await?;
                 self.check_parents(collection, &response).await?;
+                pages.count(response.body.len());
                 let (answer, share) = decoded(collection, &mut response, rules.payload_type()).await?;
                 held.push(share);
                 let next = pages.next(&asked, &response, &answer);

@@ -54,6 +54,11 @@ impl<'a> Pages<'a> {
         Self { collection, pager, bounds, number: 1, bytes, empty, counted, undecided, seen, found, places }
     }
 
+    /// Counts the body of the current page, of this number of bytes.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
     /// Returns the page after the current one, the answer to `asked`. `answer` is the decoded body of `response` before the transforms.
     pub(super) fn next(
         &mut self,
@@ -61,7 +66,6 @@ impl<'a> Pages<'a> {
         response: &Response,
         answer: &Value,
     ) -> Result<NextPage, SyncError> {
-        self.bytes += response.body.len();
         let link = response.next_link();
         let next = self.pager.next(PageView {
             answer,
@@ -206,6 +210,7 @@ mod tests {
                 paging: crate::server::Paging::default(),
                 body: Bytes::from(body),
             };
+            pages.count(response.body.len());
             let next = pages.next(&Request::default(), &response, &answer).unwrap();
             let entries = rules.entries(&collection, answer).unwrap();
             if let Err(error) = pages.add(entries, next) {

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use http::StatusCode;
 
 use super::asked::Asked;
 use super::contents::References;
@@ -13,7 +14,7 @@ use super::once::Once;
 use crate::memory::{self, LIGHT, Pool, Share, Shortage};
 use crate::metadata::{Entry, OperationName, Rules};
 use crate::path::LogicalPath;
-use crate::payload::{MAX_WEIGHT, PayloadType, Value};
+use crate::payload::{Class, MAX_WEIGHT, PayloadType, Value};
 use crate::repository::Tree;
 use crate::server::{Request, Response, ServerError};
 use crate::sync::model::{
@@ -243,6 +244,7 @@ impl Remote {
         let expected = stored.or(at.rules.payload_type()).or_else(text);
         let (answer, held) = match decoded(&at.path, &mut response, expected).await {
             Err(SyncError::Server(_)) if status.is_client_error() => (Value::Null, Share::default()),
+            Ok((Value::Null, held)) if status == StatusCode::OK => (empty(expected), held),
             answer => answer?,
         };
         let was_null = answer.is_null();
@@ -296,6 +298,15 @@ impl Remote {
             return Err(SyncError::Absent(at.path.clone()));
         }
         Ok(Observed::new(found, Some(payload)))
+    }
+}
+
+/// Returns the content of an answer without a body.
+fn empty(expected: Option<PayloadType>) -> Value {
+    match expected.map(PayloadType::class) {
+        Some(Class::Text) => Value::String(String::new()),
+        Some(Class::Binary) => Value::Bytes(Vec::new()),
+        Some(Class::Structured) | None => Value::Null,
     }
 }
 
