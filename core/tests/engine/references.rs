@@ -133,3 +133,89 @@ async fn transforms_read_what_git_does_not_declare(#[case] path: &str, #[case] s
     let causes: Vec<_> = failures.filter_map(|message| message.split(" failed: ").last()).collect();
     assert_eq!(causes, size.err().into_iter().collect::<Vec<_>>(), "{report:?}");
 }
+
+/// A user, a group with the mail of the user, and one with the mail of the group.
+fn mails(mail: &str) -> Scene {
+    let collections = ["/users", "/groups"].map(str::to_owned).to_vec();
+    let mut scene = Scene::new(Config { collections, ..Config::default() });
+    scene.declare("/users/ana", &json!({"id": "ana", "mail": mail}));
+    scene.declare("/groups/staff", &json!({"id": "staff", "mail": r#"{{ref "/users/ana" "/mail"}}"#}));
+    scene.declare("/groups/lead", &json!({"id": "lead", "mail": r#"{{ref "/groups/staff" "/mail"}}"#}));
+    scene
+}
+
+/// The plan compares the groups with the values before the update of the user.
+#[rstest]
+#[case::each(Some(Reading::Each))]
+#[case::by_lists(Some(Reading::Bulk))]
+#[case::incremental(None)]
+#[tokio::test]
+async fn an_update_reaches_the_resources_that_refer_to_it(#[case] reading: Option<Reading>) {
+    let mut scene = mails("ana@a.test");
+    let report = scene.run(Reading::Each).await;
+    assert_eq!((report.stats.created, report.outcome), (3, Outcome::Succeeded), "{report:?}");
+    assert_eq!(report.stats.retried, 0, "{report:?}");
+
+    scene.declare("/users/ana", &json!({"id": "ana", "mail": "ana@b.test"}));
+    let report = match reading {
+        Some(reading) => scene.run(reading).await,
+        None => scene.run_over(&["/users/ana"]).await,
+    };
+    assert_eq!((report.stats.updated, report.outcome), (3, Outcome::Succeeded), "{report:?}");
+    for path in ["/groups/staff", "/groups/lead"] {
+        assert_eq!(scene.server().get(path).unwrap()["mail"], "ana@b.test", "{path}");
+    }
+    assert_eq!((report.stats.unchanged, report.stats.targeted), (0, 3), "{report:?}");
+}
+
+/// The body of its update has the value before the update of the user.
+#[tokio::test]
+async fn an_updated_resource_gets_the_new_values_of_others() {
+    let mut scene = mails("ana@a.test");
+    scene.run(Reading::Each).await;
+    scene.declare("/users/ana", &json!({"id": "ana", "mail": "ana@b.test"}));
+    let reference = r#"{{ref "/users/ana" "/mail"}}"#;
+    scene.declare("/groups/staff", &json!({"id": "staff", "mail": reference, "size": 2}));
+    scene.remove("/groups/lead");
+    let report = scene.run_over(&["/users/ana", "/groups/staff"]).await;
+    assert_eq!((report.stats.updated, report.outcome), (2, Outcome::Succeeded), "{report:?}");
+    assert_eq!(scene.server().get("/groups/staff").unwrap()["mail"], "ana@b.test");
+    assert_eq!((report.stats.unchanged, report.stats.targeted), (0, 2), "{report:?}");
+}
+
+/// Each pass of a run reaches one more resource.
+#[tokio::test]
+async fn a_chain_of_references_that_is_too_long_is_a_failure() {
+    let mut scene = mails("ana@a.test");
+    for number in 0..4 {
+        let other = if number == 0 { "/groups/lead".to_owned() } else { format!("/groups/g{}", number - 1) };
+        let mail = format!(r#"{{{{ref "{other}" "/mail"}}}}"#);
+        scene.declare(&format!("/groups/g{number}"), &json!({"id": format!("g{number}"), "mail": mail}));
+    }
+    scene.run(Reading::Each).await;
+    scene.declare("/users/ana", &json!({"id": "ana", "mail": "ana@b.test"}));
+    let report = scene.run_over(&["/users/ana"]).await;
+    assert_eq!(report.outcome, Outcome::PartiallyFailed, "{report:?}");
+    let failed: Vec<_> = report.failures.iter().map(|failure| failure.path.to_string()).collect();
+    assert_eq!(failed.len(), 1, "{report:?}");
+    let report = scene.run_over(&[&failed[0]]).await;
+    assert_eq!(report.outcome, Outcome::Succeeded, "{report:?}");
+    assert_eq!(scene.server().get("/groups/g3").unwrap()["mail"], "ana@b.test");
+}
+
+/// Transforms of another resource read it.
+#[tokio::test]
+async fn an_update_reaches_the_resources_whose_transforms_read_it() {
+    let collections = ["/users", "/groups"].map(str::to_owned).to_vec();
+    let mut scene = Scene::new(Config { collections, ..Config::default() });
+    let sets = r#"{transforms: [{jqExpression: '.mail = resource("/users/ana").mail'}]}"#;
+    let equal = r#"{transforms: [{jqExpression: 'if .mail == resource("/users/ana").mail then del(.mail) else . end'}]}"#;
+    let metadata = format!("operations: {{create: {sets}, update: {sets}, compare: {equal}}}");
+    scene.write("groups/_/metadata.yaml", &metadata);
+    scene.declare("/users/ana", &json!({"id": "ana", "mail": "ana@a.test"}));
+    scene.declare("/groups/staff", &json!({"id": "staff"}));
+    scene.run(Reading::Each).await;
+    scene.declare("/users/ana", &json!({"id": "ana", "mail": "ana@b.test"}));
+    scene.run_over(&["/users/ana"]).await;
+    assert_eq!(scene.server().get("/groups/staff").unwrap()["mail"], "ana@b.test");
+}

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
+use declarest_core::repository::ApplyTarget;
 use declarest_core::sync::{self, Knowledge, Options, Reading, Report, Selection, Session, Stop};
 use serde_json::Value;
 
@@ -58,6 +59,16 @@ impl Scene {
         let session = self.session();
         let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
         let selection = Selection { prune: selected(&[(path, payload)]).prune, ..everything };
+        sync::run(&session, selection, &Options::default(), &Stop::default()).await
+    }
+
+    /// An incremental run over the resources at `paths`.
+    pub async fn run_over(&self, paths: &[&str]) -> Report {
+        self.forget();
+        let session = self.session();
+        let target = |path: &&str| ApplyTarget { path: LogicalPath::parse(path).unwrap(), recursive: false };
+        let targets: Vec<_> = paths.iter().map(target).collect();
+        let selection = Selection::targets(session.tree.as_ref(), &targets).unwrap();
         sync::run(&session, selection, &Options::default(), &Stop::default()).await
     }
 

@@ -56,8 +56,10 @@ pub struct Execution {
     /// Declared resources that may no longer be in their desired state: those at addresses below a pruned one, which
     /// the server may have deleted together with it, and found ones that lack deferred attributes.
     endangered: BTreeSet<LogicalPath>,
-    /// Resources that are read again because others were deleted. They are among the unchanged ones of the report.
+    /// Resources that are read again because others were written. They are among the unchanged ones of the report.
     counted: BTreeSet<LogicalPath>,
+    /// Written resources that refer to others. They are not counted again.
+    written: BTreeSet<LogicalPath>,
     scope: Option<(LogicalPath, bool)>,
     options: Options,
     former: Option<Arc<dyn Tree>>,
@@ -72,7 +74,7 @@ impl Execution {
         let (slots, stop) = (Semaphore::new(session.client.max_concurrency()), stop.clone());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
-        let (report, missing, deferred, replaced, doomed) = Default::default();
+        let (report, missing, deferred, replaced, doomed, written) = Default::default();
         let (endangered, counted, scope) = (BTreeSet::new(), BTreeSet::new(), plan.scope.clone());
         Self {
             sender,
@@ -84,6 +86,7 @@ impl Execution {
             doomed,
             endangered,
             counted,
+            written,
             scope,
             options,
             former,
@@ -136,6 +139,17 @@ impl Execution {
             self.report.failures.push(Failure::new(path, "update", &late));
             self.report.stats.created -= 1;
         }
+        for (path, looked_at) in self.sender.writer.references().take_outdated() {
+            if looked_at && !self.written.contains(&path) {
+                self.endangered.insert(path);
+            } else {
+                let unread = SyncError::NotAttempted(path.clone(), why.to_owned());
+                self.report.failures.push(Failure::new(path, "read", &unread));
+            }
+        }
+        for failure in &self.report.failures {
+            self.endangered.remove(&failure.path);
+        }
         for path in std::mem::take(&mut self.endangered) {
             let unread = SyncError::NotAttempted(path.clone(), why.to_owned());
             self.report.failures.push(Failure::new(path, "read", &unread));
@@ -143,8 +157,8 @@ impl Execution {
         }
     }
 
-    /// Returns the resources that the server may have deleted together with others, or that refer to the old ids of those
-    /// that are replaced.
+    /// Returns the resources that the server may have deleted together with others, that refer to the old ids of those
+    /// that are replaced, or that refer to values of others that the run has written since it looked at them.
     async fn take_affected(&mut self) -> BTreeSet<LogicalPath> {
         let mut affected = std::mem::take(&mut self.endangered);
         if let Some((path, recursive)) = self.scope.clone().filter(|_| !self.replaced.is_empty()) {
@@ -154,10 +168,21 @@ impl Execution {
             // The tree was read before. What cannot be read now failed then.
             affected.extend(blocking(path, look).await.unwrap_or_default());
         }
+        for (path, looked_at) in self.sender.writer.references().take_outdated() {
+            // An incremental run has not looked at all of them, and they may no longer be declared.
+            if !looked_at && files(&self.sender.writer.session, path.clone()).await.is_some() {
+                self.report.stats.targeted += 1;
+                self.report.stats.unchanged += 1;
+                affected.insert(path);
+            } else if looked_at {
+                affected.insert(path);
+            }
+        }
         for failure in &self.report.failures {
             affected.remove(&failure.path);
         }
-        self.counted.extend(affected.iter().cloned());
+        affected.retain(|path| !self.missing.contains(path));
+        self.counted.extend(affected.iter().filter(|path| !self.written.contains(*path)).cloned());
         affected
     }
 
@@ -214,6 +239,7 @@ impl Execution {
             match action.step {
                 Step::Skip if self.tally.done(&action, Done::NOTHING) => self.report.stats.failed += 1,
                 Step::Skip if self.deferred.remove(&action.path) || self.counted.remove(&action.path) => {}
+                Step::Skip if self.written.contains(&action.path) => {}
                 Step::Skip => self.report.stats.unchanged += 1,
                 Step::Create | Step::Update => {
                     self.uncount(&action.path);
@@ -234,12 +260,16 @@ impl Execution {
             let failed_parent = failed_parent.or_else(in_an_earlier_plan);
             Arc::clone(sender).send(action, failed_parent)
         };
+        let references = sender.writer.references();
+        let mut is_first =
+            |path: &LogicalPath| !references.has_looked_at(path) || self.written.insert(path.clone());
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) if self.tally.done(action, done) => {
                 self.report.stats.failed += 1;
                 self.report.stats.created -= usize::from(self.deferred.remove(&action.path));
             }
             Ok(Done { step: Step::Create, deferred, .. }) => {
+                is_first(&action.path);
                 // Another client may have deleted it after an earlier pass had created it.
                 self.report.stats.created += usize::from(!self.deferred.remove(&action.path));
                 self.deferred.extend(deferred.then(|| action.path.clone()));
@@ -251,7 +281,9 @@ impl Execution {
                 self.report.stats.unchanged += 1;
                 self.endangered.insert(action.path.clone());
             }
-            Ok(Done { step: Step::Update, .. }) => self.report.stats.updated += 1,
+            Ok(Done { step: Step::Update, .. }) => {
+                self.report.stats.updated += usize::from(is_first(&action.path));
+            }
             Ok(_) => self.report.stats.unchanged += 1,
             Err(error) => {
                 self.tally.skipped(&action.path);

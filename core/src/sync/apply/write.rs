@@ -103,6 +103,9 @@ impl Writer {
             _ => (false, None),
         };
         let moved = self.ids.resolve(&action.path).or(at);
+        if waited && let Some(declared) = self.declared(&action.path).await? {
+            self.referred.look_at(&declared);
+        }
         if action.step == Step::Update && waited {
             let desired = self.desired(&action.path).await?;
             let observed = self.referred.with_references_only().read(&desired).await?;
@@ -143,6 +146,7 @@ impl Writer {
             self.referred.forget(&action.path);
         }
         let step = sent?;
+        self.referred.outdate_referrers(&action.path);
         if let Some(written) = self.session.written.as_ref().filter(|_| step == Step::Delete) {
             written.forget(&action.path);
         }
@@ -168,6 +172,7 @@ impl Writer {
         let updated = attempt.exchange(&update.request).await;
         self.referred.forget(&action.path);
         attempt.confirm(update, &updated?).await?;
+        self.referred.outdate_referrers(&action.path);
         self.note_written(action, create).await
     }
 

@@ -1,6 +1,6 @@
 //! The knowledge about a server that earlier runs pass to later runs, and the answers that one run passes to the next.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +46,8 @@ struct Known {
     lost: HashMap<LogicalPath, Lost>,
     /// The resource at which the last run was stopped.
     stopped_at: Option<LogicalPath>,
+    /// The resources that refer to values of others, by the paths of the others.
+    referrers: HashMap<LogicalPath, BTreeSet<LogicalPath>>,
 }
 
 impl Known {
@@ -166,6 +168,22 @@ impl Knowledge {
     /// Stores whether the list of `collection` shows complete members.
     pub(crate) fn judge(&self, collection: &LogicalPath, rules: &Rules, whole: bool) {
         self.known().whole.insert((collection.clone(), *rules.digest()), whole);
+    }
+
+    /// Records that `resource` refers to a value of the resource or collection at `other`.
+    pub(crate) fn note_reference(&self, resource: &LogicalPath, other: &LogicalPath) {
+        let mut known = self.known();
+        if !known.referrers.get(other).is_some_and(|referrers| referrers.contains(resource)) {
+            known.referrers.entry(other.clone()).or_default().insert(resource.clone());
+        }
+    }
+
+    /// Returns the resources that refer, or referred in an earlier run, to values of the resource at `path` or of a
+    /// collection that contains it.
+    pub(crate) fn referrers(&self, path: &LogicalPath) -> BTreeSet<LogicalPath> {
+        let known = self.known();
+        let found = std::iter::once(path.clone()).chain(path.ancestors());
+        found.filter_map(|path| known.referrers.get(&path)).flatten().cloned().collect()
     }
 
     /// Drops the knowledge about lists, so that the next run that uses lists checks them again.

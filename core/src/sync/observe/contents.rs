@@ -1,9 +1,9 @@
 //! Keeps the contents of resources that the run has read, for other resources that refer to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
@@ -82,6 +82,16 @@ pub(crate) struct References {
     room: Room,
     /// The answers of the reads since the last write.
     pub(super) asked: Arc<Asked>,
+    /// The resources of the run that refer to others.
+    referrers: Mutex<Referrers>,
+}
+
+/// The resources that refer to values of others.
+#[derive(Default)]
+struct Referrers {
+    looked_at: HashSet<LogicalPath>,
+    /// Those whose values the run may have changed since it looked at them, and whether it has looked at them.
+    stale: BTreeMap<LogicalPath, bool>,
 }
 
 /// A resource that the run is about to observe. If it is dropped without an observation, the resources that refer to it
@@ -131,6 +141,37 @@ impl References {
         self.asked.forget();
         self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|known, _| !known.overlaps(path));
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|seen, _| !seen.overlaps(path));
+    }
+
+    /// Records that the run looks at `resource`, which refers to others, with their current values.
+    pub fn look_at(&self, resource: &LogicalPath) {
+        let mut referrers = self.referrers();
+        referrers.stale.remove(resource);
+        referrers.looked_at.insert(resource.clone());
+    }
+
+    /// Whether the run has looked at `resource` and it refers to others.
+    pub fn has_looked_at(&self, resource: &LogicalPath) -> bool {
+        self.referrers().looked_at.contains(resource)
+    }
+
+    /// Records that the values of `resources` may have changed.
+    pub fn outdate(&self, resources: BTreeSet<LogicalPath>) {
+        let Referrers { looked_at, stale } = &mut *self.referrers();
+        stale.extend(resources.into_iter().map(|path| {
+            let known = looked_at.contains(&path);
+            (path, known)
+        }));
+    }
+
+    /// Removes and returns the resources whose values may have changed since the run looked at them, or that it has not
+    /// looked at (false).
+    pub fn take_outdated(&self) -> BTreeMap<LogicalPath, bool> {
+        std::mem::take(&mut self.referrers().stale)
+    }
+
+    fn referrers(&self) -> MutexGuard<'_, Referrers> {
+        self.referrers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets all contents.

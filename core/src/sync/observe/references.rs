@@ -51,6 +51,18 @@ impl Remote {
         self.references.forget(path);
     }
 
+    /// Records that the run looks at `resource` with the current values of those that it refers to.
+    pub(crate) fn look_at(&self, resource: &Resource) {
+        if refers(resource) {
+            self.references.look_at(&resource.path);
+        }
+    }
+
+    /// Records that the run has written the resource at `path`. The values of those that refer to it may have changed.
+    pub(crate) fn outdate_referrers(&self, path: &LogicalPath) {
+        self.references.outdate(self.session.knowledge.referrers(path));
+    }
+
     /// Returns the content of the resource or collection at `path`; `None` if the server does not have it.
     async fn content(&self, path: &LogicalPath) -> Result<Seen, Arc<SyncError>> {
         let reference = Waiting::Reference(path.clone());
@@ -78,14 +90,15 @@ impl Remote {
     pub(crate) fn with_reader(&self, resource: &Resource) -> Resource {
         let mut resource = resource.clone();
         if resource.reading.is_none() && resource.rules.reads_others() {
-            resource.reading = Some(JqReader::new(Arc::new(self.reader())));
+            let of = Some(resource.path.clone());
+            resource.reading = Some(JqReader::new(Arc::new(Reader { of, ..self.reader() })));
         }
         resource
     }
 
     /// Returns a reader of resources for jq.
     pub(super) fn reader(&self) -> Reader {
-        Reader { remote: self.clone(), runtime: Handle::current() }
+        Reader { remote: self.clone(), runtime: Handle::current(), of: None }
     }
 
     /// Returns `resource` with the values that its payload and the templates of its rules refer to. If Git declares a
@@ -178,6 +191,7 @@ impl Remote {
             reference: Box::new(reference.clone()),
             why,
         };
+        self.session.knowledge.note_reference(resource, &reference.path);
         let content = self.content(&reference.path).await;
         match content.map_err(|error| failed(Unresolved::Failed(error)))? {
             Some(content) => {
@@ -226,10 +240,15 @@ impl Remote {
 pub(super) struct Reader {
     remote: Remote,
     runtime: Handle,
+    /// The resource whose transforms read others.
+    of: Option<LogicalPath>,
 }
 
 impl ResourceReader for Reader {
     fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError> {
+        if let Some(of) = &self.of {
+            self.remote.session.knowledge.note_reference(of, path);
+        }
         match self.runtime.block_on(self.remote.content(path)) {
             Ok(Some(content)) => Ok(content.payload.clone()),
             Ok(None) => Err(Arc::new(SyncError::Absent(path.clone()))),

@@ -349,6 +349,7 @@ impl Surveyor {
         } else {
             let desired = self.session.resolved(desired).await?;
             let refers = refers(&desired);
+            self.bulk.remote.look_at(&desired);
             let desired = if refers { self.bulk.remote.filled(desired).await? } else { (desired, None) };
             let (desired, lacking) = desired;
             pending = lacking;

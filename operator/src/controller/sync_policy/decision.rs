@@ -130,7 +130,9 @@ fn first_due(situation: &Situation<'_>) -> Decision {
     }
     let Some(base) = base(status) else { return Decision::Full(Trigger::LowDiffConfidence) };
     let moved = *base != fingerprint.revision;
-    if moved && (!recursive || loses_track(status)) {
+    // After an aborted run of another revision, a force-push may have led back to the applied one.
+    let strayed = status.last_run_outcome == Some(RunOutcome::Failed) && loses_track(status);
+    if strayed || (moved && (!recursive || loses_track(status))) {
         return Decision::Full(Trigger::LowDiffConfidence);
     }
     if moved {
@@ -238,6 +240,10 @@ mod tests {
     #[case("interval", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.last_full_resync_time = Some(Time(at("2026-11-21T11:55:00Z"))), Decision::Full(Trigger::DriftDue))]
     #[case("clock set back", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.last_full_resync_time = Some(Time(at("2027-11-21T11:59:00Z"))), Decision::Full(Trigger::DriftDue))]
     #[case("truncated", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources_truncated = true, Decision::Full(Trigger::Retry))]
+    #[case("force-push back to the applied commit after an aborted run", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| {
+        s.last_run_outcome = Some(RunOutcome::Failed);
+        s.last_attempted_repo_revision = Some("r2".to_owned());
+    }, Decision::Full(Trigger::LowDiffConfidence))]
     #[case("commit", |_: &mut SyncPolicyStatus, f: &mut Fingerprint| f.revision = "r2".to_owned(), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged })]
     #[case("failures", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources.push(failed_resource()), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry })]
     fn the_first_matching_rule_decides(
