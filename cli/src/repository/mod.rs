@@ -97,9 +97,8 @@ impl Repository {
     /// changes. Writes to a plain directory are independent of each other.
     pub fn lock(&self) -> Result<Option<Lock>, LockError> {
         let Self::Git(worktree) = self else { return Ok(None) };
-        // A linked worktree has a file instead of the directory.
-        let git = worktree.directory().join(".git");
-        if git.is_dir() { Lock::of(&git).map(Some) } else { Ok(None) }
+        // A linked worktree has its own directory in that of the repository.
+        worktree.git_directory().map(|git| Lock::of(&git)).transpose()
     }
 
     /// Returns the store of the resources. A missing directory is an error.

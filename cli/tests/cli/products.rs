@@ -105,6 +105,58 @@ fn the_mode_of_an_update_determines_its_body(#[case] update: &str, #[case] expec
     assert_eq!(place.server.get("/sent"), Some(expected), "{run}");
 }
 
+#[rstest]
+#[case::merge_patch("merge-patch", json!({"tier": "gold"}))]
+#[case::json_patch("json-patch", json!([{"op": "replace", "path": "/tier", "value": "gold"}]))]
+fn a_patch_lacks_what_the_comparison_ignores(#[case] mode: &str, #[case] expected: Value) {
+    let server = ApiServer::start(&["/realms"], recording);
+    server.put("/realms/rio", json!({"id": "rio", "tier": "free"}));
+    let metadata = format!("operations: {{compare: {{mode: declared}}, update: {{mode: {mode}}}}}");
+    let declared = r#"{"id": "rio", "alias": "rio", "tier": "gold", "gone": null}"#;
+    let files = [("_/metadata.yaml", metadata.as_str()), ("realms/rio/resource.json", declared)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/realms/rio"]);
+    assert_eq!(place.server.get("/sent").map(|sent| sent[2].clone()), Some(expected), "{run}");
+}
+
+#[test]
+fn an_entry_of_a_keyed_array_without_its_key_is_an_error() {
+    let server = ApiServer::start(&["/realms"], recording);
+    let mappers = json!({"id": "rio", "mappers": [{"name": "a"}, {"on": true}]});
+    server.put("/realms/rio", mappers.clone());
+    let metadata = format!("{DECLARED}  update: {{mode: merge}}\n");
+    let files = [("_/metadata.yaml", metadata.as_str()), ("realms/rio/resource.json", &mappers.to_string())];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/realms/rio"]);
+    assert_eq!(run.code, 2, "{run}");
+    let reason =
+        "operations.compare.arrays (_/metadata.yaml): \"/mappers/1\" lacks the attribute that is the key";
+    assert!(run.stderr.contains(reason), "{run}");
+    assert_eq!(place.server.get("/sent"), None, "{run}");
+}
+
+/// White space around an address is ignored, so such a value would address the collection.
+#[rstest]
+#[case(" ")]
+#[case(".. ")]
+#[case("/ ")]
+fn a_delete_of_a_blank_name_does_not_reach_the_collection(#[case] code: &str) {
+    let server = ApiServer::start(&["/realms"], recording);
+    let declared = json!({"id": "rio", "code": code});
+    server.put("/realms/rio", declared.clone());
+    let metadata = "operations: {delete: {path: './{{/code}}'}}";
+    let files = [("realms/_/metadata.yaml", metadata), ("realms/rio/resource.json", &declared.to_string())];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "delete", "/realms/rio", "-y"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(
+        run.stderr.contains("cannot be used here: it makes a segment")
+            || run.stderr.contains("it makes a \".\" or \"..\""),
+        "{run}"
+    );
+    assert_eq!(place.server.writes(), Vec::<String>::new());
+}
+
 #[test]
 fn without_a_mode_of_compare_a_patch_removes_what_git_does_not_declare() {
     let server = ApiServer::start(&["/realms"], recording);

@@ -14,7 +14,7 @@ use crate::payload::pointer::Pointer;
 /// ```
 ///
 /// The first text is the path of a resource, the second one the JSON Pointer of its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     /// The resource.
     pub path: LogicalPath,

@@ -38,24 +38,40 @@ impl ReferenceValues for KnownValues {
     }
 }
 
-/// Records the references that a template needs. Each one has a placeholder as its value.
+/// Records the references without known values that a template needs.
+///
+/// Without any known values, each one has a placeholder as its value. So one rendering finds most of them, but not those
+/// that depend on the value of another one. With known values, it has none.
 #[derive(Debug, Default)]
-pub struct Recorder(Mutex<Vec<Reference>>);
+pub struct Recorder<'v> {
+    known: Option<&'v KnownValues>,
+    recorded: Mutex<Vec<Reference>>,
+}
 
-impl Recorder {
+impl<'v> Recorder<'v> {
+    /// Returns a recorder of the references that are not in `known`.
+    pub fn beyond(known: &'v KnownValues) -> Self {
+        Self { known: Some(known), recorded: Mutex::default() }
+    }
+
     /// Returns the references, without duplicates.
     pub fn into_references(self) -> Vec<Reference> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ReferenceValues for Recorder {
+impl ReferenceValues for Recorder<'_> {
     fn value(&self, reference: &Reference) -> Result<Value, Cow<'static, str>> {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = match self.known.map(|known| known.value(reference)) {
+            Some(Ok(value)) => return Ok(value),
+            Some(unknown) => unknown,
+            None => Ok(Value::from("ref")),
+        };
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         if !recorded.contains(reference) {
             recorded.push(reference.clone());
         }
-        Ok(Value::from("ref"))
+        value
     }
 }
 

@@ -137,12 +137,16 @@ impl Evaluation<'_> {
             observed = id.remove(observed);
         }
         let relation = Relation::of(&self.rules.resolved);
+        self.check_keys(relation, &desired)?;
         let is_equal = relation.align(&desired, observed.clone()) == desired;
         if is_equal && self.rules.resolved.write_only_attributes.is_empty() {
             return Ok((observed.clone(), observed));
         }
         if relation.ignores_undeclared() {
-            desired = relation.overlay(desired, observed.clone());
+            if let Value::Object(members) = &mut observed {
+                self.add_path_names(&desired, members);
+            }
+            desired = without_absent_nulls(relation.overlay(desired, observed.clone()), &observed);
         }
         // The server does not show whether write-only attributes differ, so a patch always sets them.
         for pointer in &self.rules.resolved.write_only_attributes {
@@ -162,6 +166,19 @@ impl Evaluation<'_> {
         (is_open(self.wanted()) && is_open(desired)).then_some(id)
     }
 
+    /// Fails if an entry of a keyed array has no key.
+    fn check_keys(&self, relation: Relation<'_>, desired: &Value) -> Result<(), MetadataError> {
+        const FIELD: &str = "operations.compare.arrays";
+        match relation.keyless(desired) {
+            Some(place) => Err(self.unusable(
+                FIELD.to_owned(),
+                &place.to_string(),
+                "lacks the attribute that is the key of the array",
+            )),
+            None => Ok(()),
+        }
+    }
+
     fn wanted(&self) -> &Value {
         static ABSENT: Value = Value::Null;
         self.subject.payload.unwrap_or(&ABSENT)
@@ -176,6 +193,7 @@ impl Evaluation<'_> {
         if relation.is_exact() {
             return Ok((desired, observed));
         }
+        self.check_keys(relation, &desired)?;
         let observed = observed.map(|observed| {
             let mut aligned = relation.align(&desired, observed.into_owned());
             if let (Value::Object(members), true) = (&mut aligned, relation.ignores_undeclared()) {
@@ -277,6 +295,17 @@ fn without(pointer: &Pointer, side: Value) -> Value {
         side = above.remove(side);
     }
     side
+}
+
+/// Returns `desired` without members that are null and that `observed` lacks: null declares that they are absent.
+fn without_absent_nulls(desired: Value, observed: &Value) -> Value {
+    let Value::Object(members) = desired else { return desired };
+    let kept = members.into_iter().filter_map(|(key, value)| match observed.get(&key) {
+        None if value.is_null() => None,
+        None => Some((key, value)),
+        Some(shown) => Some((key, without_absent_nulls(value, shown))),
+    });
+    Value::Object(kept.collect())
 }
 
 fn walk(at: &mut String, desired: &Value, observed: &Value, found: &mut Vec<Difference>) {

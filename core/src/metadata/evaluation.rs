@@ -488,7 +488,7 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    fn unusable(&self, field: String, rendered: &str, reason: &'static str) -> MetadataError {
+    pub(super) fn unusable(&self, field: String, rendered: &str, reason: &'static str) -> MetadataError {
         MetadataError::Unusable {
             path: self.subject.path.clone(),
             field: self.rules.origin(field).into(),

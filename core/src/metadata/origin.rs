@@ -25,7 +25,12 @@ impl fmt::Display for Origin {
 
 /// Returns whether `document` states `field`. For an element of a list, it returns whether the list is stated.
 pub(super) fn states(document: &Document, field: &str) -> bool {
-    let field = field.split_once('[').map_or(field, |(list, _)| list);
+    let is_index = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let list = field.match_indices('[').find_map(|(at, _)| {
+        let (index, _) = field[at + 1..].split_once(']')?;
+        is_index(index).then_some(&field[..at])
+    });
+    let field = list.unwrap_or(field);
     within(&document.to_value(), field)
 }
 
@@ -56,10 +61,12 @@ mod tests {
     #[case("operations.get.headers.x-shop", true)]
     #[case("operations.get.transforms[0].jqExpression", true)]
     #[case("operations.create.transforms", false)]
+    #[case("operations.get.query.filter[name]", true)]
+    #[case("operations.get.query.filter[no]", false)]
     #[case("operations.get", true)]
     #[case("resource.alias.x", false)]
     fn documents_state_fields(#[case] field: &str, #[case] stated: bool) {
-        let text = "{resource: {alias: /name}, operations: {get: {query: {a.b: x}, headers: {X-Shop: y}, \
+        let text = "{resource: {alias: /name}, operations: {get: {query: {a.b: x, 'filter[name]': x}, headers: {X-Shop: y}, \
                     transforms: [{jqExpression: .}]}}}";
         let document = Document::decode(PayloadType::Yaml, text.as_bytes()).unwrap();
         assert_eq!(states(&document, field), stated);

@@ -1,6 +1,6 @@
 //! Relates the payload that Git declares to the larger one that a server shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::document::{ArrayRule, OperationMode, OperationName, Resolved};
 use crate::payload::pointer::{Pointer, escape};
@@ -66,23 +66,19 @@ impl<'r> Relation<'r> {
 
     fn aligned_entries(self, at: &mut Vec<String>, desired: &[Value], observed: Vec<Value>) -> Vec<Value> {
         let rule = self.rule(at);
+        let places = match rule {
+            // Surplus entries of either side are differences.
+            ArrayRule::Ordered => (0..desired.len().min(observed.len())).map(Some).collect(),
+            ArrayRule::Set => self.places_in_set(at, desired, &observed),
+            ArrayRule::Keyed(key) => {
+                let mut by_key = indexes(observed.iter().map(|entry| key.get(entry)));
+                desired.iter().map(|entry| by_key.get_mut(&key.get(entry)?)?.pop_front()).collect()
+            }
+        };
         let mut left: Vec<Option<Value>> = observed.into_iter().map(Some).collect();
         let mut aligned = Vec::with_capacity(left.len());
-        for (index, entry) in desired.iter().enumerate() {
-            let matching = match rule {
-                ArrayRule::Ordered if index < left.len() => Some(index),
-                ArrayRule::Ordered => break,
-                ArrayRule::Set => left.iter().position(|candidate| {
-                    candidate.as_ref().is_some_and(|candidate| {
-                        below(at, "*", |at| self.aligned(at, entry, candidate.clone())) == *entry
-                    })
-                }),
-                ArrayRule::Keyed(key) => key.get(entry).and_then(|name| {
-                    left.iter()
-                        .position(|candidate| candidate.as_ref().and_then(|it| key.get(it)) == Some(name))
-                }),
-            };
-            let found = matching.and_then(|index| left[index].take());
+        for (entry, place) in desired.iter().zip(places) {
+            let found = place.and_then(|index| left[index].take());
             let found = found.map(|found| below(at, "*", |at| self.aligned(at, entry, found)));
             aligned.push(found.unwrap_or_default());
         }
@@ -90,6 +86,30 @@ impl<'r> Relation<'r> {
             aligned.extend(left.into_iter().flatten());
         }
         aligned
+    }
+
+    /// Returns the index in `observed` of each entry of a set: that of an equal entry, otherwise of one that is equal as far
+    /// as it is compared.
+    fn places_in_set(
+        self,
+        at: &mut Vec<String>,
+        desired: &[Value],
+        observed: &[Value],
+    ) -> Vec<Option<usize>> {
+        let mut equal = indexes(observed.iter().map(Some));
+        let mut places: Vec<_> =
+            desired.iter().map(|entry| equal.get_mut(entry).and_then(VecDeque::pop_front)).collect();
+        let mut left: Vec<usize> = equal.into_values().flatten().collect();
+        left.sort_unstable();
+        for (entry, place) in desired.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
+            if matches!(entry, Value::Object(_) | Value::Array(_)) {
+                let is_same = |index: &usize| {
+                    below(at, "*", |at| self.aligned(at, entry, observed[*index].clone())) == *entry
+                };
+                *place = left.iter().position(is_same).map(|found| left.remove(found));
+            }
+        }
+        places
     }
 
     /// Returns `observed` with the values of `desired` over it: objects and keyed arrays are merged, and other values
@@ -125,22 +145,48 @@ impl<'r> Relation<'r> {
         self,
         at: &mut Vec<String>,
         key: &Pointer,
-        mut desired: Vec<Value>,
+        desired: Vec<Value>,
         observed: Vec<Value>,
     ) -> Vec<Value> {
+        let mut places = indexes(desired.iter().map(|entry| key.get(entry)));
+        let places: Vec<_> =
+            observed.iter().map(|entry| places.get_mut(key.get(entry)?)?.pop_front()).collect();
+        let mut desired: Vec<_> = desired.into_iter().map(Some).collect();
         let mut merged = Vec::with_capacity(observed.len());
-        for entry in observed {
-            let name = key.get(&entry);
-            match name.and_then(|name| desired.iter().position(|declared| key.get(declared) == Some(name))) {
-                Some(place) => {
-                    let declared = desired.remove(place);
-                    merged.push(below(at, "*", |at| self.overlaid(at, declared, entry)));
-                }
-                None => merged.push(entry),
-            }
+        for (entry, place) in observed.into_iter().zip(places) {
+            merged.push(match place.and_then(|index| desired[index].take()) {
+                Some(declared) => below(at, "*", |at| self.overlaid(at, declared, entry)),
+                None => entry,
+            });
         }
-        merged.extend(desired);
+        merged.extend(desired.into_iter().flatten());
         merged
+    }
+
+    /// Returns the place of an entry of a keyed array without a value of its key. No entry of the server could match it, so
+    /// each update would add it again.
+    pub fn keyless(self, payload: &Value) -> Option<Pointer> {
+        let is_keyed = self.arrays.values().any(|rule| matches!(rule, ArrayRule::Keyed(_)));
+        if is_keyed { self.keyless_in(&mut Vec::new(), &Pointer::default(), payload) } else { None }
+    }
+
+    fn keyless_in(self, at: &mut Vec<String>, place: &Pointer, value: &Value) -> Option<Pointer> {
+        match value {
+            Value::Object(members) => members.iter().find_map(|(key, member)| {
+                below(at, key, |at| self.keyless_in(at, &place.child(key), member))
+            }),
+            Value::Array(entries) => {
+                let rule = self.rule(at);
+                entries.iter().enumerate().find_map(|(index, entry)| {
+                    let place = place.child(&index.to_string());
+                    match rule {
+                        ArrayRule::Keyed(key) if key.get(entry).is_none_or(Value::is_null) => Some(place),
+                        _ => below(at, "*", |at| self.keyless_in(at, &place, entry)),
+                    }
+                })
+            }
+            _ => None,
+        }
     }
 
     /// Returns the rule of the array at `at`. In the pointers of rules, `*` is any member or entry.
@@ -152,6 +198,17 @@ impl<'r> Relation<'r> {
         let found = self.arrays.iter().find(|(pattern, _)| fits(pattern));
         found.map_or(&ArrayRule::Ordered, |(_, rule)| rule)
     }
+}
+
+/// Returns the indexes of equal values, in ascending order.
+fn indexes<'v>(values: impl Iterator<Item = Option<&'v Value>>) -> HashMap<&'v Value, VecDeque<usize>> {
+    let mut indexes: HashMap<_, VecDeque<_>> = HashMap::new();
+    for (index, value) in values.enumerate() {
+        if let Some(value) = value {
+            indexes.entry(value).or_default().push_back(index);
+        }
+    }
+    indexes
 }
 
 /// Calls `work` with `token` at the end of `at`.
@@ -239,6 +296,12 @@ mod tests {
         r#"{"tags":[{"n":1}]}"#,
         r#"{"tags":[{"n":1,"x":2}]}"#,
         r#"{"tags":[{"n":1}]}"#
+    )]
+    #[case::equal_entries_first(
+        true,
+        r#"{"tags":[{"n":1},{"n":1,"x":2}]}"#,
+        r#"{"tags":[{"n":1,"x":2},{"n":1,"y":3}]}"#,
+        r#"{"tags":[{"n":1},{"n":1,"x":2}]}"#
     )]
     #[case::duplicates(false, r#"{"tags":["a","a"]}"#, r#"{"tags":["a"]}"#, r#"{"tags":["a",null]}"#)]
     #[case::keyed(

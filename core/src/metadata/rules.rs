@@ -125,7 +125,7 @@ impl Rules {
         };
         let runs_jq = absent.is_some()
             || OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(Step::runs_jq));
-        let reads = |step: &Step| matches!(step, Step::Jq(text) if text.contains("resource("));
+        let reads = |step: &Step| matches!(step, Step::Jq(text) if calls_resource(text));
         let of_resources = OperationName::ALL.into_iter().filter(|name| *name != OperationName::List);
         let reads_others = of_resources.flat_map(|operation| resolved.steps(operation)).any(reads);
         let any = |test: &dyn Fn(&Template) -> bool| {
@@ -544,4 +544,10 @@ fn template(field: &str, error: &TemplateError) -> DocumentError {
 
 fn invalid(field: &str, reason: impl Into<std::borrow::Cow<'static, str>>) -> DocumentError {
     DocumentError::invalid(field, reason)
+}
+
+/// Whether a jq expression seems to call `resource()`.
+fn calls_resource(jq: &str) -> bool {
+    let mut names = jq.split("resource").skip(1);
+    names.any(|rest| rest.trim_start().starts_with('('))
 }

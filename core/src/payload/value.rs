@@ -144,6 +144,9 @@ impl PartialEq for Value {
     }
 }
 
+/// Floats are finite, so each value equals itself.
+impl Eq for Value {}
+
 impl Hash for Value {
     /// Equal values have equal hashes.
     fn hash<H: Hasher>(&self, state: &mut H) {

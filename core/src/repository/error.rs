@@ -101,6 +101,9 @@ pub enum RepositoryError {
         /// The fault and its place in the file.
         source: PayloadError,
     },
+    /// A file holds a pointer of Git LFS in place of its content.
+    #[error("{0} is a pointer of Git LFS, and its content is not in Git; store the file without LFS")]
+    LfsPointer(String),
     /// The root was named in place of a resource.
     #[error("\"/\" cannot be a resource; use a path below it")]
     RootResource,
@@ -431,6 +434,7 @@ impl Categorized for RepositoryError {
             | Self::Hidden { .. }
             | Self::TooLarge { .. }
             | Self::Payload { .. }
+            | Self::LfsPointer(_)
             | Self::RootResource
             | Self::SidecarName { .. }
             | Self::DefaultsName(_)

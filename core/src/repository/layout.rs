@@ -99,8 +99,15 @@ pub fn read_payload_within(
     let content = tree.read_within(&file.file, MAX_PAYLOAD.min(limit as u64))?.ok_or_else(|| {
         RepositoryError::PayloadMissing { path: file.path.clone(), file: file.file.clone() }
     })?;
+    check_content(&file.file, &content)?;
     decode_file_within(file.descriptor.payload_type, &content, limit)
         .map_err(|source| RepositoryError::Payload { file: file.file.clone(), source })
+}
+
+/// Fails if `content` only points to the content of a file in a store of Git LFS (its `docs/spec.md`).
+pub(super) fn check_content(file: &str, content: &[u8]) -> Result<(), RepositoryError> {
+    let is_pointer = content.starts_with(b"version https://git-lfs.github.com/spec/") && content.len() < 1024;
+    if is_pointer { Err(RepositoryError::LfsPointer(file.to_owned())) } else { Ok(()) }
 }
 
 impl Listing {

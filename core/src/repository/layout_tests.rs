@@ -105,3 +105,16 @@ fn names_that_are_not_utf8_are_reported() {
     assert_eq!(listing.resources.len(), 1);
     assert!(matches!(&listing.broken[..], [(_, RepositoryError::NameNotUtf8 { .. })]));
 }
+
+#[test]
+fn pointers_of_git_lfs_are_rejected() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n";
+    let (_root, tree) = dir(&[("certs/a/resource.txt", pointer), ("certs/a/chain.pem", pointer)]);
+    let file = resource_file(&tree, &path("/certs/a")).unwrap().unwrap();
+    let payload = read_payload(&tree, &file).unwrap_err();
+    let sidecar = crate::repository::read_sidecar(&tree, &path("/certs/a"), "chain.pem").unwrap_err();
+    for (error, file) in [(payload, "certs/a/resource.txt"), (sidecar, "certs/a/chain.pem")] {
+        assert!(error.to_string().starts_with(&format!("{file} is a pointer of Git LFS")), "{error}");
+        assert_eq!(error.category(), Category::Validation);
+    }
+}

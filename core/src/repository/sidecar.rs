@@ -1,5 +1,6 @@
 //! Sidecars: files beside a payload that hold the text of some of its attributes.
 
+use super::layout::check_content;
 use super::payload_name::is_reserved_directory;
 use super::tree::join;
 use super::{RepositoryError, Tree};
@@ -21,7 +22,9 @@ pub fn read_sidecar(
     path: &LogicalPath,
     file: &str,
 ) -> Result<Option<Vec<u8>>, RepositoryError> {
-    tree.read(&beside(path, file)?)
+    let file = beside(path, file)?;
+    let content = tree.read(&file)?;
+    content.map(|content| check_content(&file, &content).map(|()| content)).transpose()
 }
 
 /// Returns the name of a sidecar relative to the root.

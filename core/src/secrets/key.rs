@@ -27,6 +27,12 @@ pub enum KeyError {
          the secret another name"
     )]
     EmptyName(String),
+    /// White space around the name of a member would be lost, and the key be that of another one.
+    #[error(
+        "secret key {0:?} begins or ends with white space, which keys cannot have; rename the attribute, or give the \
+         secret another name"
+    )]
+    WhiteSpace(String),
 }
 
 impl Categorized for KeyError {
@@ -64,6 +70,9 @@ impl SecretKey {
         if name.starts_with('/') && name.ends_with('/') {
             return Err(KeyError::EmptyName(format!("{path}:{name}")));
         }
+        if name.trim() != name {
+            return Err(KeyError::WhiteSpace(format!("{path}:{name}")));
+        }
         Self::parse(&format!("{path}:{name}"))
     }
 
@@ -72,6 +81,9 @@ impl SecretKey {
         let text = at.to_string();
         if text.ends_with('/') {
             return Err(KeyError::EmptyName(text));
+        }
+        if text.trim() != text {
+            return Err(KeyError::WhiteSpace(text));
         }
         Self::parse(&text)
     }
@@ -135,6 +147,8 @@ mod tests {
     #[case("/certs/a", "ci", Some("certs/a:ci"))]
     #[case("/certs/a", "/users/", None)]
     #[case("/certs/a", "/", None)]
+    #[case("/certs/a", "/pw ", None)]
+    #[case("/certs/a", " /pw", None)]
     fn of_resources(#[case] path: &str, #[case] name: &str, #[case] stored: Option<&str>) {
         let key = SecretKey::of_resource(&LogicalPath::parse(path).unwrap(), name);
         assert_eq!(key.ok().as_ref().map(SecretKey::as_str), stored);

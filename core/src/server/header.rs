@@ -1,14 +1,17 @@
 //! Headers that are added to requests.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING};
 
 use super::ServerError;
 
 /// A header that is added to requests.
 pub(super) type Header = (HeaderName, HeaderValue);
 
+/// The headers that describe the transfer of a body. Only the HTTP client knows it, so these are never added.
+const OF_TRANSFER: [HeaderName; 3] = [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER];
+
 pub(super) fn insert_all(headers: &mut HeaderMap, added: &[Header]) {
-    for (name, value) in added {
+    for (name, value) in added.iter().filter(|(name, _)| !OF_TRANSFER.contains(name)) {
         headers.insert(name.clone(), value.clone());
     }
 }

@@ -219,3 +219,38 @@ async fn an_update_reaches_the_resources_whose_transforms_read_it() {
     scene.run_over(&["/users/ana"]).await;
     assert_eq!(scene.server().get("/groups/staff").unwrap()["mail"], "ana@b.test");
 }
+
+/// The value of one reference decides whether another one is needed, and which.
+#[rstest]
+#[case::condition(
+    r#"{{if eq (ref "/users/ana" "/kind") "lead"}}{{ref "/users/bob" "/id"}}{{end}}"#,
+    Ok("bob")
+)]
+#[case::path(r#"{{ref (printf "/users/%s" (ref "/users/ana" "/peer")) "/kind"}}"#, Ok("dev"))]
+#[case::not_needed(
+    r#"{{if eq (ref "/users/ana" "/kind") "ref"}}{{ref "/users/none" "/id"}}{{end}}x"#,
+    Ok("x")
+)]
+#[case::missing(
+    r#"{{ref (printf "/users/%s" (ref "/users/ana" "/id")) "/none"}}"#,
+    Err("the resource has no value there")
+)]
+#[tokio::test]
+async fn a_reference_may_depend_on_another(#[case] template: &str, #[case] expected: Result<&str, &str>) {
+    let collections = ["/users", "/groups/bob", "/groups/dev", "/groups/x"].map(str::to_owned).to_vec();
+    let mut scene = Scene::new(Config { collections, ..Config::default() });
+    let metadata = format!("resource: {{remoteCollectionPath: '/groups/{template}'}}");
+    scene.write("groups/_/metadata.yaml", &metadata);
+    scene.declare("/users/ana", &json!({"id": "ana", "kind": "lead", "peer": "bob"}));
+    scene.declare("/users/bob", &json!({"id": "bob", "kind": "dev"}));
+    scene.run_over(&["/users/ana", "/users/bob"]).await;
+    scene.declare("/groups/staff", &json!({"id": "staff"}));
+    let report = scene.run_over(&["/groups/staff"]).await;
+    match expected {
+        Ok(value) => {
+            assert_eq!(report.outcome, Outcome::Succeeded, "{report:?}");
+            assert!(scene.server().get(&format!("/groups/{value}/staff")).is_some());
+        }
+        Err(reason) => assert!(report.failures[0].message.contains(reason), "{report:?}"),
+    }
+}

@@ -90,3 +90,11 @@ async fn the_health_check_carries_what_every_request_does(#[case] check: Option<
         ("GET", target, "secret", "blue")
     );
 }
+
+#[tokio::test]
+async fn headers_of_the_transfer_are_those_of_the_client() {
+    let length = (http::header::CONTENT_LENGTH, HeaderValue::from_static("1"));
+    let seen = sent(&[("Transfer-Encoding", "chunked")], vec![length], Auth::None).await;
+    let headers = (seen.header("content-length"), seen.header("transfer-encoding"));
+    assert_eq!((seen.body.as_str(), headers), ("{}", ("2", "")));
+}

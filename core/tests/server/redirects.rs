@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use http::header::LOCATION;
 use http::{HeaderValue, Method};
 use rstest::rstest;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use declarest_core::error::{Categorized as _, Category};
@@ -173,6 +173,7 @@ async fn stalling(answer: &'static str) -> std::net::SocketAddr {
     tokio::spawn(async move {
         let mut open = Vec::new();
         while let Ok((mut stream, _)) = listener.accept().await {
+            let _request = stream.read(&mut [0; 1024]).await.unwrap();
             stream.write_all(answer.as_bytes()).await.unwrap();
             open.push(stream);
         }

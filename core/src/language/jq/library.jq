@@ -76,3 +76,6 @@ def @tsv:
       elif . == null then ""
       else error("only scalars fit into a row of @tsv") end)
   | join("\t");
+# jq returns values that are not texts as they are.
+def ltrimstr($x): if type == "string" and ($x | type) == "string" and startswith($x) then .[($x | length):] else . end;
+def rtrimstr($x): if type == "string" and ($x | type) == "string" and endswith($x) and $x != "" then .[:-($x | length)] else . end;

@@ -217,6 +217,12 @@ fn an_incomplete_alternative_is_a_syntax_error(#[case] text: &str) {
 #[case("@csv, @tsv", r#"["a\"b",1,null,"c\td"]"#, r#"["\"a\"\"b\",1,,\"c\td\"","a\"b\t1\t\tc\\td"]"#)]
 #[case("test(\"^r\"), sub(\"i\"; \"e\"), (split(\"\") | length)", r#""rio""#, r#"[true,"reo",3]"#)]
 #[case("capture(\"(?<l>[a-z]+)(?<d>[0-9]+)\")", r#""ab12""#, r#"{"l":"ab","d":"12"}"#)]
+#[case(
+    "[.[] | ltrimstr(\"é\") | rtrimstr(1) | rtrimstr(\"\")]",
+    r#"[1, null, "éa", "é"]"#,
+    r#"[1,null,"a",""]"#
+)]
+#[case("[.[] | rtrimstr(\"é\") | ltrimstr([])]", r#"[1, {}, "aé", "éa"]"#, r#"[1,{},"a","éa"]"#)]
 #[case("ltrimstr(\"a\") | rtrimstr(\"c\") | explode | implode", r#""abc""#, r#""b""#)]
 #[case("fromdate | todate", r#""2026-11-21T00:00:00Z""#, r#""2026-11-21T00:00:00Z""#)]
 #[case("[tostream]", r#"{"a":[1]}"#, r#"[[["a",0],1],[["a",0]],[["a"]]]"#)]

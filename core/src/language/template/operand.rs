@@ -7,6 +7,9 @@ use std::rc::Rc;
 use super::error::Fault;
 use crate::payload::{Object, Value};
 
+/// The bytes of an operand that one step reads.
+const BYTES_PER_STEP: usize = 64;
+
 /// An operand or result of a function.
 #[derive(Clone, Debug)]
 pub(super) enum Operand<'r> {
@@ -60,6 +63,18 @@ impl Operand<'_> {
             Self::Value(Value::Array(items)) => View::Items(items),
             Self::Value(Value::Object(members)) => View::Members(members),
         }
+    }
+
+    /// Returns the steps that reading the value takes; those of arrays and objects count only if it `compares` them.
+    pub(super) fn steps(&self, compares: bool) -> usize {
+        let bytes = match self.view() {
+            View::Text(text) => text.len(),
+            View::Bytes(bytes) => bytes.len(),
+            View::Items(items) if compares => items.iter().map(Value::weight).sum(),
+            View::Members(members) if compares => members.values().map(Value::weight).sum(),
+            _ => 0,
+        };
+        1 + bytes / BYTES_PER_STEP
     }
 
     /// Returns the type of the value, with its article.

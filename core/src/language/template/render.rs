@@ -178,6 +178,8 @@ impl<'r> Evaluator<'r> {
             operands.push(operand);
         }
         operands.extend(piped);
+        let compares = matches!(call.function, Function::Eq | Function::Ne);
+        self.charge(operands.iter().map(|operand| operand.steps(compares)).sum())?;
         let result = call::call(call.function, &operands, self.scope)?;
         let made = if let Operand::Text(text) = &result { text.len() } else { 0 };
         self.charge(1 + made)?;

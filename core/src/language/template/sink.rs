@@ -84,18 +84,23 @@ impl Sink {
         }
     }
 
-    /// Returns the text. A value that is part of a `.` or `..` segment is an error, with its action.
+    /// Returns the text. A value that is part of a `.` or `..` segment, or of one of white space, is an error, with its
+    /// action. White space around an address is ignored, so it does not protect a segment.
     pub(super) fn finish(self) -> Result<String, (Range<usize>, Fault)> {
         let mut start = 0;
         for segment in self.text.split('/') {
             let end = start + segment.len();
-            if matches!(segment, "." | "..") {
-                let value = self.values.iter().find(|(value, _)| value.start < end && start < value.end);
-                if let Some((_, action)) = value {
-                    let fault =
-                        Fault::Unsafe("it makes a \".\" or \"..\" segment, which changes the address".into());
-                    return Err((action.clone(), fault));
+            let reason = match segment.trim() {
+                "." | ".." => "it makes a \".\" or \"..\" segment, which changes the address",
+                "" if !segment.is_empty() => {
+                    "it makes a segment of white space, which would address the collection"
                 }
+                _ => "",
+            };
+            let mut values = self.values.iter();
+            let value = values.find(|(value, _)| value.start < end && start < value.end);
+            if let (Some((_, action)), false) = (value, reason.is_empty()) {
+                return Err((action.clone(), Fault::Unsafe(reason.into())));
             }
             start = end + 1;
         }

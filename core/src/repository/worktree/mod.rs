@@ -73,6 +73,11 @@ impl Worktree {
         &self.directory
     }
 
+    /// Returns the directory in which Git keeps the state of this checkout; `None` if it cannot be opened.
+    pub fn git_directory(&self) -> Option<PathBuf> {
+        self.repository().ok().map(|repository| repository.path().to_owned())
+    }
+
     /// Returns the remote, if one is configured.
     pub fn remote(&self) -> Option<&Remote> {
         self.remote.as_ref()

@@ -72,8 +72,10 @@ impl KeyMaterial {
         Self::passphrase(&Secret::from(text.to_owned()))
     }
 
-    fn of_key(text: &[u8]) -> Result<Self, FileStoreError> {
-        let text = text.trim_ascii();
+    fn of_key(bytes: &[u8]) -> Result<Self, FileStoreError> {
+        // Raw bytes may begin or end with the code of white space.
+        let is_raw = bytes.len() == KEY_BYTES && std::str::from_utf8(bytes).is_err();
+        let text = if is_raw { bytes } else { bytes.trim_ascii() };
         if text.is_empty() {
             return Err(FileStoreError::EmptyKey("key"));
         }
@@ -192,6 +194,14 @@ mod tests {
             panic!("a passphrase");
         };
         assert_eq!(key[1], second);
+    }
+
+    #[test]
+    fn raw_bytes_may_look_like_white_space() {
+        let mut raw = [0x80; KEY_BYTES];
+        (raw[0], raw[KEY_BYTES - 1]) = (b' ', b'\n');
+        let KeyMaterial(Material::Key(key)) = KeyMaterial::of_key(&raw).unwrap() else { panic!("not a key") };
+        assert_eq!(*key, raw);
     }
 
     #[rstest]

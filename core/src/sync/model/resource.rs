@@ -180,10 +180,15 @@ impl Resource {
 
     /// Returns the references in the templates of its rules.
     pub(crate) fn template_references(&self) -> Vec<Reference> {
-        if !self.rules.refers() {
-            return Vec::new();
-        }
-        let recorder = Recorder::default();
+        if self.rules.refers() { self.recorded(Recorder::default()) } else { Vec::new() }
+    }
+
+    /// Returns the references that the templates of its rules need beyond those with `known` values.
+    pub(crate) fn references_beyond(&self, known: &KnownValues) -> Vec<Reference> {
+        self.recorded(Recorder::beyond(known))
+    }
+
+    fn recorded(&self, recorder: Recorder<'_>) -> Vec<Reference> {
         // A template that cannot be rendered fails the operation that needs it.
         if let Ok(evaluation) = self.evaluation_with(Some(&recorder)) {
             // The list of a collection is read with values of its own, unless it is the only place of its members.

@@ -1,5 +1,6 @@
 //! Reads the contents of other resources, for references in payloads and for `resource()` in jq, once per run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -20,6 +21,8 @@ use crate::repository;
 use crate::sync::model::{JqReader, Observed, Resource, SyncError, Unresolved, add_texts};
 use crate::sync::tasks::blocking;
 
+/// The maximum number of references of templates that need each other.
+const ROUNDS: usize = 8;
 /// The maximum depth of resources whose transforms need each other.
 const MAX_NESTING: usize = 8;
 
@@ -132,19 +135,34 @@ impl Remote {
         // Boxed, because the read of the other resource may need further ones.
         Box::pin(async move {
             let (mut values, mut secrets, mut pending) = (KnownValues::default(), Vec::new(), None);
-            let found = resource.template_references();
+            let mut found = resource.template_references();
             if found.is_empty() {
                 return Ok((resource, None));
             }
-            for reference in found {
-                match self.referred(&resource.path, None, &reference).await? {
-                    Ok((value, is_secret)) => {
-                        if is_secret {
-                            add_texts(&value, &mut secrets);
+            // Placeholders may lead to references that the templates do not need, and values to further ones. So an
+            // error counts only if the templates need the reference with all other values.
+            let mut without = HashMap::new();
+            for _ in 0..ROUNDS {
+                for reference in found.drain(..) {
+                    match self.referred(&resource.path, None, &reference).await {
+                        Ok(Ok((value, is_secret))) => {
+                            if is_secret {
+                                add_texts(&value, &mut secrets);
+                            }
+                            values.add(reference, value);
                         }
-                        values.add(reference, value);
+                        Ok(Err(absent)) => drop(without.insert(reference, Ok(absent))),
+                        Err(error) => drop(without.insert(reference, Err(error))),
                     }
-                    Err(absent) => pending = pending.or(Some(absent)),
+                }
+                for reference in resource.references_beyond(&values) {
+                    match without.remove(&reference) {
+                        None => found.push(reference),
+                        Some(absent) => pending = pending.or(Some(absent?)),
+                    }
+                }
+                if found.is_empty() || pending.is_some() {
+                    break;
                 }
             }
             (resource.values, resource.secret_values) = (Some(Arc::new(values)), secrets.into());
@@ -170,7 +188,14 @@ impl Remote {
             }
             let mut values = KnownValues::default();
             for reference in recorder.into_references() {
-                let (value, _) = self.referred(collection, None, &reference).await??;
+                let (value, is_secret) = self.referred(collection, None, &reference).await??;
+                if is_secret {
+                    let mut texts = Vec::new();
+                    add_texts(&value, &mut texts);
+                    for text in texts {
+                        self.session.secrets.add_shown(text);
+                    }
+                }
                 values.add(reference, value);
             }
             Ok(Some(Arc::new(values)))

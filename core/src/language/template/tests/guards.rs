@@ -21,6 +21,13 @@ use super::*;
 #[case("./{{/x}}", "a/.", None)]
 #[case("./.{{/x}}", ".", None)]
 #[case("./{{/x}}{{/x}}", ".", None)]
+#[case("./{{/x}}", " ", None)]
+#[case("./{{/x}}", "\u{a0}", None)]
+#[case("./{{/x}}", ".. ", None)]
+#[case("./{{/x}}", "a/.. ", None)]
+#[case("./{{/x}}", "/ ", None)]
+#[case("{{/x}}/b", " .", None)]
+#[case("./{{/x}}", "a b", Some("./a b"))]
 #[case("./{{/x}}./b", ".", None)]
 fn values_in_paths(
     #[case] template: &str,
@@ -157,4 +164,13 @@ fn errors_never_show_a_value(#[case] kind: Kind, #[case] template: &str, #[case]
     resource.payload = Some(Value::Object([("s".to_owned(), Value::from(secret))].into()));
     let error = resource.render(kind, template).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("canary"), "{error}");
+}
+
+#[test]
+fn compared_texts_count_as_work() {
+    let payload = format!("x: {}", "y".repeat(1 << 19));
+    let resource = Resource::new(&payload);
+    let template = format!("{{{{eq /x{}}}}}", " /x".repeat(300));
+    let error = resource.render(Kind::Query, &template).unwrap_err().to_string();
+    assert!(error.contains("rendering takes more than"), "{error}");
 }
