@@ -3,7 +3,10 @@
 use std::fs;
 
 use rstest::rstest;
+use serde_json::json;
 
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::environment::Home;
 use crate::world::World;
 
 /// A checkout that declared `rio`, `oslo` and `lima`, of which only `rio` is left. `zoe` was never declared.
@@ -142,4 +145,66 @@ fn what_is_kept_is_printed_with_its_reason() {
     let run = world.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
     assert!(run.code == 0 && run.stderr.contains(kept), "{run}");
     assert!(world.observed("/shops/rio").is_some());
+}
+
+/// Groups that the server shows, changes and deletes under their ids and their names.
+fn answer(request: &Request, store: &mut Store) -> Answer {
+    let segments: Vec<_> = request.segments().iter().map(|segment| (*segment).to_owned()).collect();
+    let [_, name] = segments.as_slice() else { return request.rest(store, Ids::Stated("id")) };
+    let groups = store.members("/groups").into_iter();
+    let group = groups.into_iter().find(|group| group["id"] == **name || group["name"] == **name);
+    let Some(group) = group else { return Answer::empty(404) };
+    let path = format!("/groups/{}", group["id"].as_str().unwrap());
+    match request.method.as_str() {
+        "GET" => Answer::json(200, &group),
+        "DELETE" => {
+            store.remove(&path);
+            Answer::empty(204)
+        }
+        _ => {
+            store.put(&path, request.body.clone());
+            Answer::json(200, &request.body)
+        }
+    }
+}
+
+/// A commit names the files of groups by their names instead of their ids.
+#[rstest]
+#[case::by_name("resource: {id: /name, alias: /name}", true)]
+#[case::by_name_without_id(
+    "{resource: {id: /name, alias: /name}, operations: {get: {transforms: [{excludeAttributes: /id}]}}}",
+    false
+)]
+#[case::by_id_and_name("resource: {id: /id, alias: /name}", false)]
+#[case::without_metadata("", false)]
+fn a_resource_that_git_declares_by_its_name_is_kept(#[case] metadata: &str, #[case] states_id: bool) {
+    let server = ApiServer::start(&["/groups"], answer);
+    let home = Home::with_catalogue(&format!(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{git: {{local: {{baseDir: <home>/repo}}}}}}\n  \
+         managedServer: {{http: {{url: '{}', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
+        server.url()
+    ));
+    let commit = || {
+        let run = home.run(&["repository", "commit", "-m", "Groups"]);
+        assert_eq!(run.code, 0, "{run}");
+    };
+    for (id, name) in [("1", "ops"), ("2", "dev")] {
+        let group = json!({"id": id, "name": name});
+        server.put(&format!("/groups/{id}"), group.clone());
+        home.write(&format!("repo/groups/{id}/resource.json"), &group.to_string());
+    }
+    commit();
+    for (id, name) in [("1", "ops"), ("2", "dev")] {
+        fs::remove_dir_all(home.path(&format!("repo/groups/{id}"))).unwrap();
+        let group = if states_id { json!({"id": id, "name": name}) } else { json!({"name": name}) };
+        home.write(&format!("repo/groups/{name}/resource.json"), &group.to_string());
+    }
+    if !metadata.is_empty() {
+        home.write("repo/groups/_/metadata.yaml", metadata);
+    }
+    commit();
+    let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    let deleted = server.writes().into_iter().filter(|write| write.starts_with("DELETE")).count();
+    assert_eq!(deleted, 0, "{run}");
+    assert!(!run.stderr.contains("deleted\n"), "{run}");
 }

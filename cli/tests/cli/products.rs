@@ -582,3 +582,21 @@ fn other_differences_of_such_a_resource_are_updated() {
     let run = place.run(&["resource", "apply", "/", "-r"]);
     assert_eq!((run.code, place.server.writes()), (0, vec!["PUT /queues/q1 201".into()]), "{run}");
 }
+
+/// A wrong address of the members does not count as their absence.
+#[rstest]
+#[case(&["resource", "list", "/svcs"])]
+#[case(&["resource", "save", "/svcs/"])]
+#[case(&["import", "/"])]
+fn a_list_whose_members_cannot_be_read_is_a_failure(#[case] args: &[&str]) {
+    let server = ApiServer::start(&["/svcs"], |request, store| request.rest(store, Ids::Stated("name")));
+    server.put("/svcs/a", json!({"name": "a"}));
+    let metadata = "resource: {id: /name, alias: /name}
+operations: {list: {mode: names}, get: {path: '/wrong/{{/id}}'}}";
+    let place = Place::new(server, &[("svcs/_/metadata.yaml", metadata)]);
+    let run = place.run(args);
+    assert_eq!(run.code, 2, "{run}");
+    let shown = format!("{}{}", run.stdout, run.stderr);
+    assert!(shown.contains("shows members (1), but the server answers"), "{run}");
+    assert!(shown.contains("operations.get.path or resource.id in svcs/_/metadata.yaml"), "{run}");
+}

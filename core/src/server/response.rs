@@ -213,14 +213,31 @@ impl Response {
         })
     }
 
+    fn is_markup(&self) -> bool {
+        self.body.trim_ascii_start().starts_with(b"<")
+    }
+
+    /// Whether the root element of the body is that of an HTML document.
+    fn is_html(&self) -> bool {
+        let start = self.body.trim_ascii_start();
+        let begins =
+            |text: &str| start.get(..text.len()).is_some_and(|it| it.eq_ignore_ascii_case(text.as_bytes()));
+        begins("<!doctype html") || begins("<html")
+    }
+
     fn candidates(&self, expected: Option<PayloadType>) -> Vec<PayloadType> {
         let by_shape = || match self.body.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'{' | b'[') => PayloadType::Json,
             _ => PayloadType::OctetStream,
         };
         let class = expected.map(PayloadType::class);
-        if self.is_page() && matches!(class, None | Some(Class::Structured)) {
-            return vec![expected.unwrap_or(PayloadType::Json)];
+        let is_wanted = match class {
+            None | Some(Class::Structured) => false,
+            Some(Class::Text | Class::Binary) => expected != Some(PayloadType::Xml) || !self.is_html(),
+        };
+        if self.is_page() && !is_wanted {
+            // YAML and other formats accept markup as text. JSON does not.
+            return vec![expected.filter(|_| !self.is_markup()).unwrap_or(PayloadType::Json)];
         }
         let fallback = expected.unwrap_or_else(by_shape);
         let declared = self.content_type.as_deref().and_then(Descriptor::from_media_type);
@@ -420,6 +437,10 @@ mod tests {
     #[case(Some(PayloadType::Json), "<p>Log in</p>", None)]
     #[case(Some(PayloadType::Json), "[1]", Some(Value::Array(vec![Value::Int(1)])))]
     #[case(None, "[1]", Some(Value::Array(vec![Value::Int(1)])))]
+    #[case(Some(PayloadType::Yaml), "<html><body>Log in</body></html>", None)]
+    #[case(Some(PayloadType::Properties), " <p>Log in</p>", None)]
+    #[case(Some(PayloadType::Xml), "<!DOCTYPE html><html/>", None)]
+    #[case(Some(PayloadType::Yaml), "- 1", Some(Value::Array(vec![Value::Int(1)])))]
     #[case(Some(PayloadType::Text), "<p>Ours</p>", Some(Value::from("<p>Ours</p>")))]
     fn an_html_page_is_decoded_only_if_text_is_expected(
         #[case] expected: Option<PayloadType>,

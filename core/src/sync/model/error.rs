@@ -43,6 +43,12 @@ pub enum SyncError {
         file = metadata_file(.0)
     )]
     Enveloped(LogicalPath, String),
+    /// The list of this collection names members, and none of them can be read.
+    #[error(
+        "the list of {0} shows members ({1}), but the server answers to the read of each of them that it does not exist; correct operations.get.path or resource.id in {file}",
+        file = metadata_file(.0)
+    )]
+    NoMembers(LogicalPath, usize),
     /// The transforms of lists need each other, or are nested too deep.
     #[error(
         "the list of {0} is read again by its own transforms through resource(), or too many lists are nested; remove the cycle"
@@ -323,6 +329,7 @@ impl Categorized for SyncError {
             Self::ListCycle(_)
             | Self::ReadCycle(_)
             | Self::Enveloped(..)
+            | Self::NoMembers(..)
             | Self::Unfindable(..)
             | Self::MalformedReference(..)
             | Self::Reference { .. }

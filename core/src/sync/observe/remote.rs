@@ -161,9 +161,13 @@ impl Remote {
         let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
         // An entry is not what a read of the member shows.
         if rules.lists_names() || rules.reads_from_list() {
+            let count = named.len();
             let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
             let whole = whole.buffered(self.session.client.max_concurrency());
             named = whole.try_filter_map(|entry| async { Ok(entry) }).try_collect().await?;
+            if named.is_empty() && count > 0 && !rules.reads_from_list() {
+                return Err(SyncError::NoMembers(path.clone(), count));
+            }
         }
         let mut entries = BTreeMap::new();
         for entry in named {

@@ -5,11 +5,12 @@
 //! prune, saved   the limits of pruning; plans in files
 //! decide         one resource
 //! undeclared     one candidate for deletion
-//! names          declared resources that are one
+//! names, fresh   declared resources that are one; newly declared ones
 //! survey         the whole selection, resource by resource
 //! ```
 
 pub(super) mod decide;
+mod fresh;
 pub(super) mod graph;
 mod names;
 mod prune;

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::decide;
+use super::fresh::Fresh;
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Entry, Evaluation, OperationName, Rules};
 use crate::path::{LogicalPath, is_within};
@@ -61,6 +62,7 @@ pub struct Candidates {
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
     /// All resources that the target revision declares, by their collections.
     collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
+    fresh: Fresh,
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Mutex<Vec<(LogicalPath, LogicalPath)>>,
 }
@@ -85,9 +87,19 @@ struct Claim {
     address: Option<Address>,
     id: Option<String>,
     alias: Option<String>,
+    rules: Arc<Rules>,
 }
 
 impl Claim {
+    /// Whether its own rules name a resource with this content like it. Metadata may have changed since the content was
+    /// declared.
+    fn names(&self, payload: &Value) -> bool {
+        let (id, alias) = (self.rules.identity().id(), self.rules.identity().alias());
+        let (id, alias) =
+            (id.evaluate(payload).unwrap_or_default(), alias.evaluate(payload).unwrap_or_default());
+        !(id.is_empty() && alias.is_empty()) && self.wanted().is(&id, &alias)
+    }
+
     fn wanted(&self) -> Wanted<'_> {
         let (id, name, alias) = (self.id.as_deref(), self.name.as_str(), self.alias.as_deref());
         Wanted { id, name, alias, ..Wanted::default() }
@@ -134,8 +146,8 @@ impl Address {
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
-        let (remotes, collections, needed) = Default::default();
-        Self { remote: Arc::clone(remote), remotes, collections, needed }
+        let (remotes, collections, needed, fresh) = Default::default();
+        Self { remote: Arc::clone(remote), remotes, collections, fresh, needed }
     }
 
     /// Decides on one candidate.
@@ -315,6 +327,8 @@ impl Candidates {
         let is_same = |claim: &Claim| {
             if claim.collection == collection {
                 claim.wanted().is(&at.identity.remote_id, shown_alias)
+                    || claim.rules.digest() != at.rules.digest()
+                        && shown.is_some_and(|payload| claim.names(payload))
             } else {
                 claim.address.is_some() && claim.address == address
             }
@@ -347,6 +361,33 @@ impl Candidates {
                 if !is_other {
                     return Ok(Some(claim.path.clone()));
                 }
+            }
+        }
+        self.shown_elsewhere(candidate, &at, observed, beside).await
+    }
+
+    /// Returns the path at which the target revision, and not the one of the candidate, declares a resource of the same
+    /// collection that the server shows like the candidate.
+    async fn shown_elsewhere(
+        &self,
+        candidate: &Resource,
+        at: &Resource,
+        observed: &Observed,
+        beside: &Beside,
+    ) -> Result<Option<LogicalPath>, SyncError> {
+        let (Beside::In(former), Some(shown)) = (beside, observed.payload.as_ref()) else { return Ok(None) };
+        let evaluation = at.evaluation()?;
+        let remote = evaluation.remote_collection();
+        for (path, declared) in self.all(&candidate.path).await? {
+            if !declared.addressed && !states_address(&at.rules) && !may_be(path, remote) {
+                continue;
+            }
+            let claims = self.claims(path, declared).await?.iter();
+            let is_other = |claim: &&Claim| claim.collection == remote && claim.path != candidate.path;
+            let members: Vec<_> = claims.filter(is_other).map(|claim| claim.path.clone()).collect();
+            let found = self.fresh.find(&self.remote, (path, &members), former, (&at.rules, shown)).await;
+            if let Some(found) = found.map_err(|error| not_comparable(&error.to_string()))? {
+                return Ok(Some(found));
             }
         }
         Ok(None)
@@ -482,7 +523,8 @@ impl Candidates {
                 let wanted = Wanted::of(&declared);
                 let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
                 let name = declared.name().to_owned();
-                Ok(Some(Claim { path, name, collection, address, id, alias }))
+                let rules = Arc::clone(&declared.rules);
+                Ok(Some(Claim { path, name, collection, address, id, alias, rules }))
             };
             members.into_iter().filter_map(|file| claim(file).transpose()).collect()
         })
