@@ -25,6 +25,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Reviewer {
     client: Client,
     settings: Settings,
+    /// The namespaces of the operator; empty for all. It has no rights in others, so it allows requests for them.
+    namespaces: Vec<String>,
 }
 
 /// A kind whose objects are reviewed.
@@ -117,13 +119,17 @@ impl Denial {
 }
 
 impl Reviewer {
-    pub fn new(client: Client, settings: Settings) -> Self {
-        Self { client, settings }
+    pub fn new(client: Client, settings: Settings, namespaces: Vec<String>) -> Self {
+        Self { client, settings, namespaces }
     }
 
     /// Returns the response to a request about an object of kind `K`.
     pub async fn review<K: Reviewed>(&self, request: &AdmissionRequest<DynamicObject>) -> AdmissionResponse {
         let mut response = AdmissionResponse::from(request);
+        let is_ours = |namespace: &String| self.namespaces.is_empty() || self.namespaces.contains(namespace);
+        if !request.namespace.as_ref().is_none_or(is_ours) {
+            return response;
+        }
         let reviewed = match request.operation {
             Operation::Create | Operation::Update => self.review_write::<K>(request).await,
             Operation::Delete => self.review_deletion::<K>(request).await.map(|()| Vec::new()),

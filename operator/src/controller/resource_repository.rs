@@ -277,8 +277,18 @@ fn delivery(object: &ResourceRepository) -> (Option<String>, Option<String>) {
     let annotation = |name: &str| object.annotations().get(name).cloned();
     // The text is not normalised, because two deliveries may arrive within one second, and the precision depends
     // on the receiver.
-    let received = annotation(RECEIVED_AT).filter(|text| text.parse::<Timestamp>().is_ok());
+    let received = annotation(RECEIVED_AT).filter(|text| is_rfc3339(text));
     (received, annotation(DELIVERY_ID))
+}
+
+/// Whether the API server accepts the text as `date-time`. The parser also accepts other forms.
+fn is_rfc3339(text: &str) -> bool {
+    let is_at = |index, byte: u8| text.as_bytes().get(index) == Some(&byte);
+    is_at(10, b'T')
+        && is_at(13, b':')
+        && is_at(16, b':')
+        && !text.contains(['[', ' ', ','])
+        && text.parse::<Timestamp>().is_ok()
 }
 
 /// Returns the last processed webhook delivery.
@@ -489,5 +499,16 @@ mod tests {
         later.annotations_mut().insert(RECEIVED_AT.to_owned(), "2026-01-31T12:00:00.2Z".to_owned());
         assert_ne!(delivery(&later), acknowledged(&status), "a second push within one second");
         assert_eq!(outcome.notices, [Notice::normal("WebhookReceived", "delivery d-1")]);
+    }
+
+    #[rstest::rstest]
+    #[case("2026-01-31T12:00:00Z", true)]
+    #[case("2026-01-31T12:00:00.2+02:00", true)]
+    #[case("2026-01-31 12:00:00Z", false)]
+    #[case("2026-01-31T12:00Z", false)]
+    #[case("2026-01-31T12:00:00+01:00[Europe/Rome]", false)]
+    #[case("soon", false)]
+    fn times_that_the_api_server_accepts(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(is_rfc3339(text), accepted);
     }
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::validation::or_placeholder;
 
+/// A limit that can be added to any point in time.
+const MAX: Duration = Duration::from_hours(100 * 365 * 24);
 const PATTERN: &str = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+";
 
 /// A duration as users write it: `30s`, `1h30m`.
@@ -41,6 +43,9 @@ impl Interval {
             }
             Some(duration) if duration < minimum => {
                 Err(format!("{:?} is too short; the minimum is {}s", self.text, minimum.as_secs()))
+            }
+            Some(duration) if duration > MAX => {
+                Err(format!("{:?} is too long; the maximum is {}h", self.text, MAX.as_secs() / 3600))
             }
             Some(duration) => Ok(duration),
         }
@@ -147,5 +152,7 @@ mod tests {
     fn names_the_minimum() {
         let error = Interval::new("5s").at_least(Duration::from_secs(30)).unwrap_err();
         assert_eq!(error, r#""5s" is too short; the minimum is 30s"#);
+        let error = Interval::new("5000000000000000h").at_least(Duration::from_secs(30)).unwrap_err();
+        assert_eq!(error, r#""5000000000000000h" is too long; the maximum is 876000h"#);
     }
 }

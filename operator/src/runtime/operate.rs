@@ -86,7 +86,7 @@ pub async fn operate(
         background.spawn(format!("watch of {kind}"), watch);
     }
     if let Some(admission) = platform.admission {
-        let reviewer = Reviewer::new(platform.webhook_client.clone(), settings.clone());
+        let reviewer = Reviewer::new(platform.webhook_client.clone(), settings.clone(), namespaces.clone());
         admit(admission, reviewer, &health, &close, &mut background).await?;
     }
     let receiver = Receiver::new(

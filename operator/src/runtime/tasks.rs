@@ -1,6 +1,7 @@
 //! The tasks that run as long as the process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -9,17 +10,22 @@ use super::RuntimeError;
 use crate::args::BindAddress;
 use crate::http_server::{self, HttpServer, ListenError};
 
+/// The maximum time of requests in flight after the servers begin to close.
+const DRAIN: Duration = Duration::from_secs(10);
+
 /// The tasks that run as long as the process, with names for the log.
 #[derive(Default)]
 pub struct Tasks {
     running: JoinSet<()>,
     names: HashMap<Id, String>,
+    servers: HashSet<Id>,
 }
 
 impl Tasks {
-    pub fn spawn(&mut self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(&mut self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) -> Id {
         let id = self.running.spawn(task).id();
         self.names.insert(id, name.into());
+        id
     }
 
     /// Runs `server` at `address` until `close` is cancelled. Returns whether the address is on.
@@ -30,9 +36,10 @@ impl Tasks {
         close: &CancellationToken,
     ) -> Result<bool, ListenError> {
         let listener = http_server::listen(address, server.purpose).await?;
-        Ok(listener
-            .map(|listener| self.spawn(server.name(), server.serve(listener, close.clone())))
-            .is_some())
+        let Some(listener) = listener else { return Ok(false) };
+        let id = self.spawn(server.name(), server.serve(listener, close.clone()));
+        self.servers.insert(id);
+        Ok(true)
     }
 
     /// Waits until a task ends before `stop` is cancelled. Does not return if none does.
@@ -54,8 +61,18 @@ impl Tasks {
         std::future::pending().await
     }
 
-    /// Aborts all tasks, and waits until they have ended.
+    /// Waits until the servers have completed the requests in flight, then aborts the other tasks and waits until they
+    /// have ended. The servers must have begun to close.
     pub async fn shutdown(mut self) {
+        let drained = async {
+            while !self.servers.is_empty() {
+                let Some(ended) = self.running.join_next_with_id().await else { break };
+                let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+                self.servers.remove(&id);
+            }
+        };
+        // Their own limits are not longer.
+        let _ = tokio::time::timeout(DRAIN, drained).await;
         self.running.shutdown().await;
     }
 }

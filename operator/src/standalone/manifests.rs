@@ -117,7 +117,10 @@ impl Manifests {
         });
         let mut declared: HashSet<Identity> = HashSet::new();
         for document in scan.documents {
+            let known = declared.len();
             if let Err(message) = self.apply(&discovery, &document, &mut declared).await {
+                // Without its type, it is not known which object must stay.
+                report.deletions_withheld |= declared.len() == known;
                 report.problems.push(document.problem(message));
             } else {
                 report.applied += 1;

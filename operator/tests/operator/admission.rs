@@ -92,7 +92,7 @@ impl Host {
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {
                 "uid": "7", "kind": group, "resource": resource, "name": name,
-                "namespace": self.world.namespace, "operation": operation, "userInfo": {}, "dryRun": false,
+                "namespace": shown["metadata"]["namespace"].as_str().unwrap_or(&self.world.namespace), "operation": operation, "userInfo": {}, "dryRun": false,
                 "object": object, "oldObject": before, "options": null,
             },
         });
@@ -180,6 +180,17 @@ async fn invalid_objects_are_denied_with_their_field() {
     let dying =
         with(policy("a", "/shops/../x"), "/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"));
     assert_eq!(host.denial("UPDATE", &dying, &Value::Null).await, "");
+}
+
+/// The operator has no rights there, so it could not answer questions about other objects.
+#[tokio::test]
+async fn objects_in_other_namespaces_than_those_of_the_operator_are_not_reviewed() {
+    let host = Host::new().await;
+    let invalid = policy("a", "/shops/../x");
+    assert!(host.denial("CREATE", &invalid, &Value::Null).await.contains("spec.source.path"));
+    let elsewhere = with(invalid, "/metadata/namespace", json!("elsewhere"));
+    assert_eq!(host.denial("CREATE", &elsewhere, &Value::Null).await, "");
+    assert_eq!(host.denial("DELETE", &Value::Null, &elsewhere).await, "");
 }
 
 #[tokio::test]

@@ -26,6 +26,8 @@ use super::store::{Change, History};
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// Duration of a watch without `timeoutSeconds` (kube-apiserver: 30 to 60 minutes).
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
+/// The maximum duration of a watch.
+const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// The parameters of a watch.
 pub(crate) struct WatchRequest {
@@ -53,7 +55,7 @@ struct Watch {
 pub(crate) fn start(request: WatchRequest) -> Result<Response<Body>, StatusError> {
     // Subscribe before the current state is read, so that no change in between is lost.
     let requested = request.query.revision()?;
-    let timeout = request.query.timeout_seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+    let timeout = request.query.timeout_seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs).min(MAX_TIMEOUT);
     let now = Instant::now();
     let mut watch = Watch {
         signal: request.engine.store.subscribe(request.resource.table),

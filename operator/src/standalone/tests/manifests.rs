@@ -111,6 +111,11 @@ async fn an_invalid_document_is_reported_with_its_place(
     "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringdata: {a: b}\n",
     "unknown field \"stringdata\"; use apiVersion, kind"
 )]
+#[case::unknown_kind(
+    "a.yaml",
+    "apiVersion: declarest.io/v1alpha9\nkind: Widget\nmetadata: {name: w}\n",
+    "is not served in standalone mode"
+)]
 #[tokio::test]
 async fn nothing_is_deleted_while_a_document_cannot_be_read(
     #[case] file: &str,
