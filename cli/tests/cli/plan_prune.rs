@@ -208,3 +208,43 @@ fn a_resource_that_git_declares_by_its_name_is_kept(#[case] metadata: &str, #[ca
     assert_eq!(deleted, 0, "{run}");
     assert!(!run.stderr.contains("deleted\n"), "{run}");
 }
+
+/// Labels that the server shows below the present name of their repository, which it does not let clients change.
+fn labels(request: &Request, store: &mut Store) -> Answer {
+    match request.method.as_str() {
+        "PUT" if request.path.starts_with("/repos/") && !request.path.contains("/labels/") => {
+            Answer::json(422, &json!({"error": "name"}))
+        }
+        _ => request.rest(store, Ids::Stated("name")),
+    }
+}
+
+/// One commit moves a label, and renames its repository in the payload.
+#[test]
+fn a_moved_child_of_a_renamed_parent_is_kept() {
+    let server = ApiServer::start(&["/repos", "/repos/web/labels"], labels);
+    server.put("/repos/web", json!({"name": "web", "size": 1}));
+    server.put("/repos/web/labels/alpha", json!({"name": "alpha"}));
+    let home = Home::with_catalogue(&format!(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{git: {{local: {{baseDir: <home>/repo}}}}}}\n  \
+         managedServer: {{http: {{url: '{}', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
+        server.url()
+    ));
+    let commit = || assert_eq!(home.run(&["repository", "commit", "-m", "Labels"]).code, 0);
+    let names = "resource: {id: /name, alias: /name}";
+    home.write("repo/repos/_/metadata.yaml", names);
+    home.write(
+        "repo/repos/_/labels/_/metadata.yaml",
+        "resource: {id: /name, alias: /name, remoteCollectionPath: '/repos/{{/repo}}/labels'}",
+    );
+    home.write("repo/repos/web/resource.json", r#"{"name": "web", "size": 1}"#);
+    home.write("repo/repos/web/labels/alpha/resource.json", r#"{"name": "alpha"}"#);
+    commit();
+    fs::remove_dir_all(home.path("repo/repos/web/labels/alpha")).unwrap();
+    home.write("repo/repos/web/labels/first/resource.json", r#"{"name": "alpha"}"#);
+    home.write("repo/repos/web/resource.json", r#"{"name": "web9", "size": 1}"#);
+    commit();
+    let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    let deleted = server.writes().into_iter().filter(|write| write.starts_with("DELETE")).count();
+    assert_eq!((deleted, server.get("/repos/web/labels/alpha").is_some()), (0, true), "{run}");
+}

@@ -19,13 +19,17 @@ use crate::sync::tasks::blocking;
 /// What identifies an answer: the id under some rules, and the hash of the content.
 type Shown = (Option<String>, u64);
 
+/// The paths in a collection that an earlier revision does not declare.
+type Paths = HashMap<(Revision, LogicalPath), Arc<[LogicalPath]>>;
+/// The answers to reads of paths, by the digest of the rules that state the id; `None` if the server does not have the
+/// resource.
+type Answers = HashMap<(LogicalPath, [u8; 32]), Option<Shown>>;
+
 /// The newly declared resources of one run.
 #[derive(Default)]
 pub struct Fresh {
-    /// The paths in a collection that an earlier revision does not declare.
-    paths: Mutex<HashMap<(Revision, LogicalPath), Arc<[LogicalPath]>>>,
-    /// The answers of their reads; `None` if the server does not have the resource.
-    shown: Mutex<HashMap<(LogicalPath, [u8; 32]), Option<Shown>>>,
+    paths: Mutex<Paths>,
+    shown: Mutex<Answers>,
     keys: RandomState,
 }
 
@@ -43,13 +47,12 @@ impl Fresh {
         for path in self.paths(collection, members, former).await?.iter() {
             let key = (path.clone(), *rules.digest());
             let known = self.shown.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-            let shown = match known {
-                Some(shown) => shown,
-                None => {
-                    let read = self.read(remote, path, rules).await?;
-                    self.shown.lock().unwrap_or_else(PoisonError::into_inner).insert(key, read.clone());
-                    read
-                }
+            let shown = if let Some(shown) = known {
+                shown
+            } else {
+                let read = self.read(remote, path, rules).await?;
+                self.shown.lock().unwrap_or_else(PoisonError::into_inner).insert(key, read.clone());
+                read
             };
             let is_same = |(id, content): Shown| content == wanted.1 || (id.is_some() && id == wanted.0);
             if shown.is_some_and(is_same) {

@@ -379,11 +379,14 @@ impl Candidates {
         let evaluation = at.evaluation()?;
         let remote = evaluation.remote_collection();
         for (path, declared) in self.all(&candidate.path).await? {
-            if !declared.addressed && !states_address(&at.rules) && !may_be(path, remote) {
+            // The same commit may rename a parent, so that the collection has another address now.
+            let is_beside = candidate.path.parent().as_ref() == Some(path);
+            if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, remote) {
                 continue;
             }
             let claims = self.claims(path, declared).await?.iter();
-            let is_other = |claim: &&Claim| claim.collection == remote && claim.path != candidate.path;
+            let is_other =
+                |claim: &&Claim| (is_beside || claim.collection == remote) && claim.path != candidate.path;
             let members: Vec<_> = claims.filter(is_other).map(|claim| claim.path.clone()).collect();
             let found = self.fresh.find(&self.remote, (path, &members), former, (&at.rules, shown)).await;
             if let Some(found) = found.map_err(|error| not_comparable(&error.to_string()))? {
