@@ -119,6 +119,49 @@ fn a_patch_lacks_what_the_comparison_ignores(#[case] mode: &str, #[case] expecte
     assert_eq!(place.server.get("/sent").map(|sent| sent[2].clone()), Some(expected), "{run}");
 }
 
+/// The server has the entries in another order than the file.
+#[rstest]
+#[case::merge_patch("merge-patch")]
+#[case::json_patch("json-patch")]
+fn a_write_only_attribute_of_an_entry_is_set_in_this_entry(#[case] mode: &str) {
+    let server = ApiServer::start(&["/realms"], recording);
+    server.put(
+        "/realms/rio",
+        json!({"id": "rio", "tier": "free", "users": [{"name": "alice"}, {"name": "bob"}]}),
+    );
+    let metadata = format!(
+        "resource: {{writeOnlyAttributes: [/users/0/password]}}\noperations: {{compare: {{mode: declared, arrays: \
+         {{/users: /name}}}}, update: {{mode: {mode}}}}}"
+    );
+    let declared = r#"{"id": "rio", "tier": "gold", "users": [{"name": "bob", "password": "s3cret"}]}"#;
+    let files = [("_/metadata.yaml", metadata.as_str()), ("realms/rio/resource.json", declared)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/realms/rio"]);
+    let users = json!([{"name": "alice"}, {"name": "bob", "password": "s3cret"}]);
+    let sent = place.server.get("/sent").unwrap_or_default()[2].clone();
+    let sent_users = if mode == "merge-patch" { &sent["users"] } else { &sent[1]["value"] };
+    assert_eq!(*sent_users, users, "{sent}: {run}");
+}
+
+/// The OpenAPI document has no POST, and a PUT of the collection that replaces it.
+#[test]
+fn a_create_is_not_a_put_of_the_collection() {
+    let server = ApiServer::start(&["/shops"], |request, store| request.rest(store, Ids::Stated("id")));
+    server.put("/shops/a", json!({"id": "a"}));
+    let openapi = "openapi: 3.0.0
+paths:
+  /shops: {get: {responses: {}}, put: {responses: {}}}
+  /shops/{id}: {get: {responses: {}}, put: {responses: {}}, delete: {responses: {}}}";
+    let place = Place::with_openapi(server, openapi, &[("shops/c/resource.json", r#"{"id": "c"}"#)]);
+    let run = place.run(&["resource", "apply", "/shops/c"]);
+    let puts = place
+        .server
+        .writes()
+        .into_iter()
+        .filter(|write| write.starts_with("PUT /shops ") || write == "PUT /shops");
+    assert_eq!(puts.count(), 0, "{run}");
+}
+
 #[test]
 fn an_entry_of_a_keyed_array_without_its_key_is_an_error() {
     let server = ApiServer::start(&["/realms"], recording);
@@ -599,4 +642,24 @@ operations: {list: {mode: names}, get: {path: '/wrong/{{/id}}'}}";
     let shown = format!("{}{}", run.stdout, run.stderr);
     assert!(shown.contains("shows members (1), but the server answers"), "{run}");
     assert!(shown.contains("operations.get.path or resource.id in svcs/_/metadata.yaml"), "{run}");
+}
+
+/// The server does not show the password, so the file keeps it.
+#[test]
+fn a_write_only_secret_in_plain_text_goes_to_the_store() {
+    let server = ApiServer::start(&["/sources"], |request, store| request.rest(store, Ids::Stated("id")));
+    server.put("/sources/pg", json!({"id": "pg", "size": 2}));
+    let metadata = "resource: {writeOnlyAttributes: [/secure], secretAttributes: [/secure/password]}";
+    let declared = r#"{"id": "pg", "secure": {"password": "hunter2", "mode": "x"}}"#;
+    let files = [("sources/_/metadata.yaml", metadata), ("sources/pg/resource.json", declared)];
+    let place = Place::new(server, &files);
+    for _ in 0..2 {
+        let run = place.run(&["resource", "save", "/sources/pg", "--force"]);
+        assert_eq!(run.code, 0, "{run}");
+        let saved = place.home.read("repo/sources/pg/resource.json");
+        assert!(!saved.contains("hunter2") && saved.contains("{{secret .}}"), "{saved}");
+        assert!(saved.contains("\"mode\": \"x\"") && saved.contains("\"size\": 2"), "{saved}");
+    }
+    let read = place.run(&["secret", "get", "/sources/pg", "/secure/password"]);
+    assert_eq!(read.stdout.trim(), "hunter2", "{read}");
 }

@@ -195,6 +195,10 @@ impl Candidates {
             if whole {
                 conceal_whole(store, &mut draft, &rules, options, concealed)?;
             } else {
+                // Secrets that the file states in plain text go to the store, if there is one.
+                if self.observed && options.has_store {
+                    draft.keep_write_only(store, rules.resolved())?;
+                }
                 let attributes = self.selected.iter().chain(&rules.resolved().secret_attributes);
                 let attributes: BTreeSet<&Pointer> = attributes.collect();
                 let found = conceal_attributes(&mut draft, attributes, options, concealed)?;

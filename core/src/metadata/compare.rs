@@ -136,6 +136,16 @@ impl Evaluation<'_> {
         if let Some(id) = self.rules.identity.id().simple().filter(|id| id.get(&desired).is_none()) {
             observed = id.remove(observed);
         }
+        // The server does not show whether write-only attributes differ, so a patch always sets them. An index counts the
+        // entries of the payload, and those of the server may have another order.
+        for pointer in &self.rules.resolved.write_only_attributes {
+            if let Some(value) = pointer.get(payload) {
+                desired = pointer.put(desired, value.clone());
+                let has_index =
+                    pointer.tokens().iter().any(|token| token.bytes().all(|byte| byte.is_ascii_digit()));
+                observed = if has_index { observed } else { pointer.remove(observed) };
+            }
+        }
         let relation = Relation::of(&self.rules.resolved);
         self.check_keys(relation, &desired)?;
         let is_equal = relation.align(&desired, observed.clone()) == desired;
@@ -147,13 +157,6 @@ impl Evaluation<'_> {
                 self.add_path_names(&desired, members);
             }
             desired = without_absent_nulls(relation.overlay(desired, observed.clone()), &observed);
-        }
-        // The server does not show whether write-only attributes differ, so a patch always sets them.
-        for pointer in &self.rules.resolved.write_only_attributes {
-            if let Some(value) = pointer.get(payload) {
-                observed = pointer.remove(observed);
-                desired = pointer.put(desired, value.clone());
-            }
         }
         Ok((desired, observed))
     }

@@ -181,9 +181,11 @@ impl<'a> Evaluation<'a> {
         if operation == OperationName::List {
             replace_parameters(&mut query, &self.page);
         }
-        // Method and headers.
+        // Method and headers. Without metadata, a create is never a PUT of the collection, which replaces all its members.
+        let collection = self.written(self.remote_collection.clone());
+        let is_collection = path.trim_end_matches('/') == collection.trim_end_matches('/');
         let mut rendered = Rendered {
-            method: self.method(operation, compiled, item)?,
+            method: self.method(operation, compiled, item, is_collection)?,
             path,
             encoded: self.rules.path_names() == PathNames::PercentEncoded,
             query,
@@ -444,12 +446,16 @@ impl<'a> Evaluation<'a> {
         operation: OperationName,
         compiled: &OperationRules,
         item: Option<&PathItem>,
+        is_collection: bool,
     ) -> Result<Method, MetadataError> {
+        let replaces =
+            |method: &&Method| operation == OperationName::Create && is_collection && **method == Method::PUT;
         let default = || {
             if self.rules.patch_type(operation).is_some() {
                 return Method::PATCH;
             }
-            let described = item.and_then(|item| item.default_method(operation));
+            let described =
+                item.and_then(|item| item.default_method(operation)).filter(|method| !replaces(method));
             described.cloned().unwrap_or_else(|| default_method(operation))
         };
         let Some(template) = &compiled.method else { return Ok(default()) };

@@ -114,7 +114,12 @@ impl<'a> Pager<'a> {
     /// Returns the page that follows `page`, which is the first page or the result of the previous call.
     pub fn next(&mut self, page: PageView<'_>) -> Result<NextPage, MetadataError> {
         self.pages += 1;
-        let found = list::count(page.answer).map(|count| count as u64);
+        let numbered = self.rules.pagination().and_then(Pagination::numbered);
+        let found = match numbered.and_then(|numbered| numbered.items.as_ref()) {
+            Some(pointer) => pointer.get(page.answer).and_then(Value::as_array).map(<[Value]>::len),
+            None => list::count(page.answer),
+        };
+        let found = found.map(|count| count as u64);
         self.entries = self.entries.zip(found).map(|(before, found)| before + found);
         // Some servers link from an empty list to further empty pages.
         if found == Some(0) && page.total.is_some() && page.total == self.entries {

@@ -5,6 +5,8 @@
 pub(super) struct JqLexer {
     around: Vec<Around>,
     comment: bool,
+    /// Whether the last character of a comment is a backslash that continues it on the next line.
+    continues: bool,
     /// Whether the last character is a backslash that escapes the next one.
     escaped: bool,
 }
@@ -33,7 +35,13 @@ impl JqLexer {
 
     fn step(&mut self, char: char) {
         if self.comment {
-            self.comment = char != '\n';
+            self.comment = char != '\n' || self.continues;
+            // A line may end with a carriage return, too.
+            self.continues = match char {
+                '\\' => !self.continues,
+                '\r' => self.continues,
+                _ => false,
+            };
             return;
         }
         match (self.around.last_mut(), char) {
@@ -75,6 +83,10 @@ mod tests {
     #[case("\"a\\((.b))", true)]
     #[case("# don't \"quote\n.a", false)]
     #[case("# \"\n\"", true)]
+    #[case("# a\\\n\"", false)]
+    #[case("# a\\\r\n\"", false)]
+    #[case("# a\\\\\n\"", true)]
+    #[case("# a\\b\n\"", true)]
     #[case("\"#", true)]
     fn strings_are_found(#[case] text: &str, #[case] inside: bool) {
         let mut lexer = JqLexer::default();

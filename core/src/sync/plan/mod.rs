@@ -5,12 +5,11 @@
 //! prune, saved   the limits of pruning; plans in files
 //! decide         one resource
 //! undeclared     one candidate for deletion
-//! names, fresh   declared resources that are one; newly declared ones
+//! names          declared resources that are one
 //! survey         the whole selection, resource by resource
 //! ```
 
 pub(super) mod decide;
-mod fresh;
 pub(super) mod graph;
 mod names;
 mod prune;

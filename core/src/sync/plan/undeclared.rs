@@ -14,7 +14,6 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::decide;
-use super::fresh::Fresh;
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Entry, Evaluation, OperationName, Rules};
 use crate::path::{LogicalPath, is_within};
@@ -62,10 +61,12 @@ pub struct Candidates {
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
     /// All resources that the target revision declares, by their collections.
     collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
-    fresh: Fresh,
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Mutex<Vec<(LogicalPath, LogicalPath)>>,
 }
+
+/// Members whose values servers commonly accept in place of an id.
+const NAMES: [&str; 7] = ["name", "id", "uid", "uuid", "key", "username", "clientId"];
 
 /// The declared resources of one collection.
 #[derive(Default)]
@@ -98,6 +99,14 @@ impl Claim {
         let (id, alias) =
             (id.evaluate(payload).unwrap_or_default(), alias.evaluate(payload).unwrap_or_default());
         !(id.is_empty() && alias.is_empty()) && self.wanted().is(&id, &alias)
+    }
+
+    /// Whether the resource states no names, and the last segment of its path is a usual name of the one with this content.
+    fn has_name_in(&self, payload: &Value) -> bool {
+        let is_name = |member: &&str| {
+            payload.get(member).and_then(Value::scalar_text).is_some_and(|name| name == self.name)
+        };
+        self.id.is_none() && self.alias.is_none() && NAMES.iter().any(|member| is_name(member))
     }
 
     fn wanted(&self) -> Wanted<'_> {
@@ -146,8 +155,8 @@ impl Address {
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
-        let (remotes, collections, needed, fresh) = Default::default();
-        Self { remote: Arc::clone(remote), remotes, collections, fresh, needed }
+        let (remotes, collections, needed) = Default::default();
+        Self { remote: Arc::clone(remote), remotes, collections, needed }
     }
 
     /// Decides on one candidate.
@@ -337,13 +346,29 @@ impl Candidates {
         let is_alike = |claim: &Claim| {
             claim.collection == collection && claim.wanted().is_like(&at.identity.remote_id, shown_alias)
         };
+        // A path may be the name of a resource that Git declared by its id, or the other way round.
+        let may_be_named = |claim: &Claim| {
+            claim.collection == collection && shown.is_some_and(|payload| claim.has_name_in(payload))
+        };
         for (path, declared) in self.all(&candidate.path).await? {
-            if !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
+            let is_beside = candidate.path.parent().as_ref() == Some(path);
+            if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
                 continue;
             }
             for claim in self.claims(path, declared).await? {
                 let is_same = is_same(claim);
-                if claim.path == candidate.path || !(is_same || is_alike(claim)) {
+                // The same commit may rename a parent, which gives the collection another address.
+                let is_moved = is_beside
+                    && claim.collection != collection
+                    && claim.wanted().is(&at.identity.remote_id, shown_alias);
+                let is_possible = is_same || is_moved || is_alike(claim) || may_be_named(claim);
+                if claim.path == candidate.path || !is_possible {
+                    continue;
+                }
+                if is_moved && !is_same {
+                    if self.is_read_at(&claim.path, read_at).await? {
+                        return Ok(Some(claim.path.clone()));
+                    }
                     continue;
                 }
                 if !is_same && self.shows(&claim.path, observed).await? != Some(true) {
@@ -361,36 +386,6 @@ impl Candidates {
                 if !is_other {
                     return Ok(Some(claim.path.clone()));
                 }
-            }
-        }
-        self.shown_elsewhere(candidate, &at, observed, beside).await
-    }
-
-    /// Returns the path at which the target revision, and not the one of the candidate, declares a resource of the same
-    /// collection that the server shows like the candidate.
-    async fn shown_elsewhere(
-        &self,
-        candidate: &Resource,
-        at: &Resource,
-        observed: &Observed,
-        beside: &Beside,
-    ) -> Result<Option<LogicalPath>, SyncError> {
-        let (Beside::In(former), Some(shown)) = (beside, observed.payload.as_ref()) else { return Ok(None) };
-        let evaluation = at.evaluation()?;
-        let remote = evaluation.remote_collection();
-        for (path, declared) in self.all(&candidate.path).await? {
-            // The same commit may rename a parent, so that the collection has another address now.
-            let is_beside = candidate.path.parent().as_ref() == Some(path);
-            if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, remote) {
-                continue;
-            }
-            let claims = self.claims(path, declared).await?.iter();
-            let is_other =
-                |claim: &&Claim| (is_beside || claim.collection == remote) && claim.path != candidate.path;
-            let members: Vec<_> = claims.filter(is_other).map(|claim| claim.path.clone()).collect();
-            let found = self.fresh.find(&self.remote, (path, &members), former, (&at.rules, shown)).await;
-            if let Some(found) = found.map_err(|error| not_comparable(&error.to_string()))? {
-                return Ok(Some(found));
             }
         }
         Ok(None)
@@ -432,6 +427,16 @@ impl Candidates {
             matches!((address(at), address(&there)), (Ok(own), Ok(other)) if own != other)
         });
         Ok(lacking.is_none() && differ)
+    }
+
+    /// Whether the declared resource at `path` is read at the address `place`.
+    async fn is_read_at(&self, path: &LogicalPath, place: Option<&str>) -> Result<bool, SyncError> {
+        let (session, at) = (self.remote.session.clone(), path.clone());
+        let Some(declared) = blocking(path.clone(), move || desired_at(&session, &at)).await? else {
+            return Ok(false);
+        };
+        let read = self.remote.read(&declared).await.map_err(|error| not_comparable(&error.to_string()))?;
+        Ok(read.payload.is_some() && place.is_some() && read.read_at.as_deref() == place)
     }
 
     /// Whether the server shows the `observed` resource at the declared `path`, too: the same id or the same content.
