@@ -146,7 +146,7 @@ impl Writer {
             self.referred.forget(&action.path);
         }
         let step = sent?;
-        self.referred.outdate_referrers(&action.path);
+        self.outdate_referrers(&action.path, step).await?;
         if let Some(written) = self.session.written.as_ref().filter(|_| step == Step::Delete) {
             written.forget(&action.path);
         }
@@ -172,8 +172,18 @@ impl Writer {
         let updated = attempt.exchange(&update.request).await;
         self.referred.forget(&action.path);
         attempt.confirm(update, &updated?).await?;
-        self.referred.outdate_referrers(&action.path);
+        self.outdate_referrers(&action.path, Step::Update).await?;
         self.note_written(action, create).await
+    }
+
+    /// Records that the values of the resources that refer to the one at `path` may have changed.
+    async fn outdate_referrers(&self, path: &LogicalPath, step: Step) -> Result<(), SyncError> {
+        if !self.referred.has_referrers(path) {
+            return Ok(());
+        }
+        let declared = if step == Step::Update { self.declared(path).await? } else { None };
+        self.referred.outdate_referrers(path, declared.as_ref().map(|declared| &*declared.payload));
+        Ok(())
     }
 
     /// Records the write-only attributes that `call` has set. A later update sets deferred ones, and a reset sets those

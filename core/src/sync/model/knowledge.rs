@@ -1,6 +1,6 @@
 //! The knowledge about a server that earlier runs pass to later runs, and the answers that one run passes to the next.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use url::Url;
 use super::{Options, Reading, Resource, Stats, Wanted};
 use crate::metadata::{Entry, Rules};
 use crate::path::LogicalPath;
+use crate::payload::pointer::Pointer;
 use crate::repository::Revision;
 use crate::server::{Request, Response, ServerError};
 
@@ -47,8 +48,11 @@ struct Known {
     /// The resource at which the last run was stopped.
     stopped_at: Option<LogicalPath>,
     /// The resources that refer to values of others, by the paths of the others.
-    referrers: HashMap<LogicalPath, BTreeSet<LogicalPath>>,
+    referrers: HashMap<LogicalPath, HashSet<Referrer>>,
 }
+
+/// A resource, and the pointer of the value to which it refers; `None` means any value.
+pub(crate) type Referrer = (LogicalPath, Option<Pointer>);
 
 impl Known {
     fn expect(&mut self, names: impl IntoIterator<Item = u64>, wait: Duration) {
@@ -170,20 +174,29 @@ impl Knowledge {
         self.known().whole.insert((collection.clone(), *rules.digest()), whole);
     }
 
-    /// Records that `resource` refers to a value of the resource or collection at `other`.
-    pub(crate) fn note_reference(&self, resource: &LogicalPath, other: &LogicalPath) {
+    /// Records that `resource` refers to the value at `pointer` of the resource or collection at `other`; `None` means any
+    /// value.
+    pub(crate) fn note_reference(
+        &self,
+        resource: &LogicalPath,
+        other: &LogicalPath,
+        pointer: Option<&Pointer>,
+    ) {
+        let referrer = (resource.clone(), pointer.cloned());
         let mut known = self.known();
-        if !known.referrers.get(other).is_some_and(|referrers| referrers.contains(resource)) {
-            known.referrers.entry(other.clone()).or_default().insert(resource.clone());
+        if !known.referrers.get(other).is_some_and(|referrers| referrers.contains(&referrer)) {
+            known.referrers.entry(other.clone()).or_default().insert(referrer);
         }
     }
 
-    /// Returns the resources that refer, or referred in an earlier run, to values of the resource at `path` or of a
-    /// collection that contains it.
-    pub(crate) fn referrers(&self, path: &LogicalPath) -> BTreeSet<LogicalPath> {
+    /// Returns the resources that refer, or referred in an earlier run, to values of the resource at `path`, or to any
+    /// value of what is above it.
+    pub(crate) fn referrers(&self, path: &LogicalPath) -> Vec<Referrer> {
         let known = self.known();
-        let found = std::iter::once(path.clone()).chain(path.ancestors());
-        found.filter_map(|path| known.referrers.get(&path)).flatten().cloned().collect()
+        let above = path.ancestors().filter(|above| above != path);
+        let above = above.filter_map(|path| known.referrers.get(&path)).flatten();
+        let own = known.referrers.get(path).into_iter().flatten();
+        own.chain(above.filter(|(_, pointer)| pointer.is_none())).cloned().collect()
     }
 
     /// Drops the knowledge about lists, so that the next run that uses lists checks them again.

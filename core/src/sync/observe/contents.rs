@@ -1,6 +1,6 @@
 //! Keeps the contents of resources that the run has read, for other resources that refer to them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -156,9 +156,9 @@ impl References {
     }
 
     /// Records that the values of `resources` may have changed.
-    pub fn outdate(&self, resources: BTreeSet<LogicalPath>) {
+    pub fn outdate(&self, resources: impl Iterator<Item = LogicalPath>) {
         let Referrers { looked_at, stale } = &mut *self.referrers();
-        stale.extend(resources.into_iter().map(|path| {
+        stale.extend(resources.map(|path| {
             let known = looked_at.contains(&path);
             (path, known)
         }));

@@ -61,9 +61,20 @@ impl Remote {
         }
     }
 
-    /// Records that the run has written the resource at `path`. The values of those that refer to it may have changed.
-    pub(crate) fn outdate_referrers(&self, path: &LogicalPath) {
-        self.references.outdate(self.session.knowledge.referrers(path));
+    /// Records that the run has written the resource at `path`. The values of those that refer to it may have changed;
+    /// after an update with the content `updated`, only values that it states.
+    pub(crate) fn outdate_referrers(&self, path: &LogicalPath, updated: Option<&Value>) {
+        let is_stated = |pointer: &Option<Pointer>| match (pointer, updated) {
+            (Some(pointer), Some(payload)) => pointer.get(payload).is_some(),
+            _ => true,
+        };
+        let referrers = self.session.knowledge.referrers(path).into_iter();
+        self.references.outdate(referrers.filter(|(_, pointer)| is_stated(pointer)).map(|(path, _)| path));
+    }
+
+    /// Whether others refer to the resource at `path`.
+    pub(crate) fn has_referrers(&self, path: &LogicalPath) -> bool {
+        !self.session.knowledge.referrers(path).is_empty()
     }
 
     /// Returns the content of the resource or collection at `path`; `None` if the server does not have it.
@@ -216,7 +227,7 @@ impl Remote {
             reference: Box::new(reference.clone()),
             why,
         };
-        self.session.knowledge.note_reference(resource, &reference.path);
+        self.session.knowledge.note_reference(resource, &reference.path, Some(&reference.pointer));
         let content = self.content(&reference.path).await;
         match content.map_err(|error| failed(Unresolved::Failed(error)))? {
             Some(content) => {
@@ -272,7 +283,7 @@ pub(super) struct Reader {
 impl ResourceReader for Reader {
     fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError> {
         if let Some(of) = &self.of {
-            self.remote.session.knowledge.note_reference(of, path);
+            self.remote.session.knowledge.note_reference(of, path, None);
         }
         match self.runtime.block_on(self.remote.content(path)) {
             Ok(Some(content)) => Ok(content.payload.clone()),
