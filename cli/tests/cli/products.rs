@@ -143,7 +143,7 @@ fn a_write_only_attribute_of_an_entry_is_set_in_this_entry(#[case] mode: &str) {
     assert_eq!(*sent_users, users, "{sent}: {run}");
 }
 
-/// The OpenAPI document has no POST, and a PUT of the collection that replaces it.
+/// The `OpenAPI` document has no POST, and a PUT of the collection that replaces it.
 #[test]
 fn a_create_is_not_a_put_of_the_collection() {
     let server = ApiServer::start(&["/shops"], |request, store| request.rest(store, Ids::Stated("id")));

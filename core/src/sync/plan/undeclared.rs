@@ -101,12 +101,12 @@ impl Claim {
         !(id.is_empty() && alias.is_empty()) && self.wanted().is(&id, &alias)
     }
 
-    /// Whether the resource states no names, and the last segment of its path is a usual name of the one with this content.
+    /// Whether the resource states no names, and the last segment of its path is a usual name in this content.
     fn has_name_in(&self, payload: &Value) -> bool {
         let is_name = |member: &&str| {
             payload.get(member).and_then(Value::scalar_text).is_some_and(|name| name == self.name)
         };
-        self.id.is_none() && self.alias.is_none() && NAMES.iter().any(|member| is_name(member))
+        self.id.is_none() && self.alias.is_none() && NAMES.iter().any(is_name)
     }
 
     fn wanted(&self) -> Wanted<'_> {
