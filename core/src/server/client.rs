@@ -311,7 +311,8 @@ impl Client {
     /// Sends `request` to a URL that may be outside the server. Only the server's origin gets credentials.
     ///
     /// A token that the server rejects (401) is replaced, unless it has itself replaced a rejected one shortly before;
-    /// the server has not acted on that request. After the first 403 of a run or, outside of runs, of the client, the token is replaced as well.
+    /// the server has not acted on that request. After the first 403 of a run or, outside of runs, of the client, the
+    /// token is replaced as well.
     pub(super) async fn send_to(&self, request: &Request, target: &Url) -> Result<Response, ServerError> {
         self.send_if(request, target, &[]).await
     }

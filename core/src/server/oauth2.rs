@@ -27,8 +27,8 @@ const TOKEN_URL: &str = "http.auth.oauth2.tokenURL";
 
 /// The lifetime of a token if the endpoint does not state it.
 const DEFAULT_LIFETIME: Duration = Duration::from_hours(1);
-/// The time before its expiry at which a token is no longer used, for running requests and clock differences; at most
-/// half of its lifetime.
+/// A token is not used in this time before its expiry, because requests take time and clocks differ. If half of its
+/// lifetime is shorter, that applies.
 const MARGIN: Duration = Duration::from_secs(30);
 /// The time for which a rejection of the credentials is kept. Otherwise every request of a run would ask again, and
 /// some endpoints lock users out after repeated failures.

@@ -431,22 +431,25 @@ impl Candidates {
 
     /// Whether the declared resource at `path` is read at the address `place`.
     async fn is_read_at(&self, path: &LogicalPath, place: Option<&str>) -> Result<bool, SyncError> {
+        let read = self.read_declared(path).await?;
+        let is_there = |read: Observed| read.payload.is_some() && read.read_at.as_deref() == place;
+        Ok(place.is_some() && read.is_some_and(is_there))
+    }
+
+    /// Reads the resource that Git declares at `path`; `None` if there is none.
+    async fn read_declared(&self, path: &LogicalPath) -> Result<Option<Observed>, SyncError> {
         let (session, at) = (self.remote.session.clone(), path.clone());
         let Some(declared) = blocking(path.clone(), move || desired_at(&session, &at)).await? else {
-            return Ok(false);
+            return Ok(None);
         };
-        let read = self.remote.read(&declared).await.map_err(|error| not_comparable(&error.to_string()))?;
-        Ok(read.payload.is_some() && place.is_some() && read.read_at.as_deref() == place)
+        let read = self.remote.read(&declared).await;
+        read.map(Some).map_err(|error| not_comparable(&error.to_string()))
     }
 
     /// Whether the server shows the `observed` resource at the declared `path`, too: the same id or the same content.
     /// `None` if it shows nothing there, or no id of one of them.
     async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<Option<bool>, SyncError> {
-        let (session, at) = (self.remote.session.clone(), path.clone());
-        let Some(declared) = blocking(path.clone(), move || desired_at(&session, &at)).await? else {
-            return Ok(None);
-        };
-        let read = self.remote.read(&declared).await.map_err(|error| not_comparable(&error.to_string()))?;
+        let Some(read) = self.read_declared(path).await? else { return Ok(None) };
         let Some((own, other)) = read.payload.as_ref().zip(observed.payload.as_ref()) else {
             return Ok(None);
         };
