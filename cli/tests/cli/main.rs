@@ -44,6 +44,7 @@ mod errors;
 mod formats;
 mod forms;
 mod git;
+mod given_payloads;
 mod globals;
 mod habits;
 mod import;

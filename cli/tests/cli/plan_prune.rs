@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
 use crate::environment::Home;
+use crate::git::git;
 use crate::world::World;
 
 /// A checkout that declared `rio`, `oslo` and `lima`, of which only `rio` is left. `zoe` was never declared.
@@ -27,6 +28,30 @@ fn shops() -> World {
         commit(&format!("Without {shop}"));
     }
     world
+}
+
+#[rstest]
+#[case::shallow("--depth=1", "shop is a shallow clone", "git fetch --unshallow")]
+#[case::partial("--filter=blob:none", "shop is a partial clone", "clone it without --filter")]
+fn a_clone_without_the_whole_history_is_refused(
+    #[case] kind: &str,
+    #[case] name: &str,
+    #[case] correction: &str,
+) {
+    let world = shops();
+    let repository = world.home.path("repo");
+    git(&repository, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", repository.display());
+    git(&world.home.path("."), &["clone", "--quiet", kind, &url, "shop"]);
+    let base = format!("repository.git.local.baseDir={}", world.home.path("shop").display());
+    for command in [&["plan", "/", "--prune"][..], &["resource", "apply", "/", "-r", "--prune", "--yes"]] {
+        let run = world.run(&[command, &["--set", &base]].concat());
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains(name) && run.stderr.contains(correction), "{run}");
+    }
+    assert!(world.writes().is_empty());
+    let run = world.run(&["plan", "/", "--set", &base]);
+    assert_eq!(run.code, 0, "{run}");
 }
 
 #[test]

@@ -133,7 +133,10 @@ pub enum MetadataError {
         source: Box<IncludeError>,
     },
     /// The payload lacks attributes that metadata requires.
-    #[error("{path}: {operation} requires {missing} in the payload; add the missing attributes")]
+    #[error(
+        "{path}: {operation} requires {missing} in the payload; add the missing attributes{}",
+        if missing == "/id" { ", or state another attribute in resource.alias if the server assigns the id" } else { "" }
+    )]
     MissingAttributes {
         /// The resource.
         path: LogicalPath,

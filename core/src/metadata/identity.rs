@@ -151,6 +151,14 @@ fn name(
     }
 }
 
+/// Whether `id` looks like one that a server assigns: a number, or many hexadecimal digits as in a UUID.
+pub fn is_assigned(id: &str) -> bool {
+    const LONG: usize = 16;
+    let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    let is_hex = |id: &str| id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_number || id.len() >= LONG && id.bytes().any(|byte| byte.is_ascii_digit()) && is_hex(id)
+}
+
 #[cfg(test)]
 #[path = "identity_tests.rs"]
 mod tests;

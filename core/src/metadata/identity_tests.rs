@@ -117,3 +117,16 @@ fn required_values(
     let rules = IdentityRules::new(id.map(template), alias.map(template));
     assert_eq!(rules.missing_in(&json(payload), creating), missing);
 }
+
+#[rstest]
+#[case::number("17", true)]
+#[case::uuid("6f1c2b9e-4d0a-4a7e-9a52-0b6f4f2d8c11", true)]
+#[case::object_id("507f1f77bcf86cd799439011", true)]
+#[case::nothing("", false)]
+#[case::name("ana", false)]
+#[case::hexadecimal_word("cafe", false)]
+#[case::letters_only("deadbeef-deadbeef-deadbeef", false)]
+#[case::name_with_number("node-17", false)]
+fn assigned_ids(#[case] id: &str, #[case] expected: bool) {
+    assert_eq!(is_assigned(id), expected);
+}

@@ -40,7 +40,7 @@ pub use compare::{Change, Comparison, Difference, differences};
 pub use document::OperationName;
 pub use error::MetadataError;
 pub use evaluation::{Evaluation, Rendered, Subject};
-pub use identity::Identity;
+pub use identity::{Identity, is_assigned};
 pub use list::{Entries, Entry, Listing, Shape, Stated, is_named};
 pub use origin::Origin;
 pub use pagination::{NextPage, PageParameters, PageView, Pager, is_usual_page};

@@ -316,6 +316,10 @@ pub enum RepositoryError {
     /// Some files of the branch are not in the sparse checkout, so they would count as deleted.
     #[error("{0} is a sparse checkout, which is not supported; run \"git sparse-checkout disable\" first")]
     Sparse(String),
+    /// A part of the history is absent, so it does not show all resources that were declared: the directory, the kind of
+    /// clone, and the correction.
+    #[error("{0} is {1}, whose history does not show all resources that Git declared; {2}")]
+    Incomplete(String, &'static str, &'static str),
     /// A fetch or push did not end before its deadline.
     #[error("repository {url}: {action} branch \"{branch}\" was cancelled because it took too long")]
     Timeout {
@@ -455,6 +459,7 @@ impl Categorized for RepositoryError {
             | Self::NotCommittable { .. }
             | Self::Unfinished(_)
             | Self::Sparse(_)
+            | Self::Incomplete(..)
             | Self::ShallowRemote(_) => Category::Validation,
             Self::RootMissing(_)
             | Self::PayloadMissing { .. }

@@ -13,6 +13,7 @@ mod commit;
 mod rest_server;
 
 mod alike_names;
+mod assigned_ids;
 mod backpressure;
 mod bulk;
 mod completion;

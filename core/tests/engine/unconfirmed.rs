@@ -11,6 +11,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::client::client;
 use crate::rest_server::Config;
 use crate::world::World;
@@ -127,4 +128,56 @@ async fn nothing_is_read_where_recurrences_are_watched() {
     let after = json!({"id": "web", "kind": "old", "rank": 1});
     let (report, seen) = update((StatusCode::OK, FAILED), after, Some(Arc::default())).await;
     assert_eq!((report.unconfirmed.len(), seen), (0, 1), "{report:?}");
+}
+
+/// A server whose update with a name removes the name, like `PATCH /users/ana` of `JupyterHub`. Lists show all users.
+fn nameless() -> ApiServer {
+    ApiServer::start(&["/users"], |request, store| {
+        let mut request = request.clone();
+        if request.is("POST", "/users") {
+            request.body["admin"] = json!(false);
+            return request.rest(store, Ids::Stated("name"));
+        }
+        if request.method != "PUT" {
+            return request.rest(store, Ids::Stated("name"));
+        }
+        let Some(mut user) = store.get(&request.path).cloned() else { return Answer::missing() };
+        store.remove(&request.path);
+        user["name"] = Value::Null;
+        user["admin"] = request.body["admin"].clone();
+        let orphan = format!("/users/{}", store.next_id());
+        store.put(&orphan, user.clone());
+        Answer::json(200, &user)
+    })
+}
+
+#[rstest]
+#[case::after_a_create(None, false)]
+#[case::of_a_resource(Some(json!({"name": "ana", "admin": false})), false)]
+#[case::after_a_create_of_the_operator(None, true)]
+#[case::of_a_resource_by_the_operator(Some(json!({"name": "ana", "admin": false})), true)]
+#[tokio::test]
+async fn a_resource_that_an_update_renames_is_a_failure(
+    #[case] before: Option<Value>,
+    #[case] watches: bool,
+) {
+    let server = nameless();
+    if let Some(user) = before {
+        server.put("/users/ana", user);
+    }
+    let world = World::new(Config::default(), &[]);
+    world.declare("users/_/metadata.yaml", "resource: {id: /name, alias: /name}");
+    world.declare("users/ana/resource.json", r#"{"name":"ana","admin":true}"#);
+    let session = Session { client: client(server.url()), ..world.session() };
+    for expected in
+        ["answered 200 to the update, and does not show the resource afterwards", "/users/ana: created"]
+    {
+        let recurrences = watches.then(Arc::default);
+        let options = Options { recurrences, ..Options::default() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let report = sync::run(&session, selection, &options, &Stop::default()).await;
+        assert_eq!(report.failures.len(), 1, "{report:?}");
+        assert!(report.failures[0].message.contains(expected), "{report:?}");
+        assert_eq!(server.all().len(), 1, "{report:?}");
+    }
 }

@@ -11,6 +11,7 @@ use declarest_core::repository::RepositoryError;
 
 use super::change::Change;
 use super::item::Item;
+use super::targets::{mismatch, other_name};
 use crate::editor::{EditorArgument, EditorError};
 use crate::error::Failure;
 use crate::input::overrides;
@@ -172,19 +173,9 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
 
 /// Returns an error if the payload has an alias or id, and it is not the last segment of the path.
 fn named_as_its_path(workspace: &Workspace<'_>, path: &LogicalPath, payload: &Value) -> Result<(), Failure> {
-    let rules = workspace.metadata.rules(path)?;
-    if !rules.identity().any_explicit() || payload.as_object().is_none() {
-        return Ok(());
-    }
-    let identity = rules.identity();
-    let named = identity.alias().evaluate(payload).or_else(|_| identity.id().evaluate(payload));
-    match named {
-        Ok(name) if name != rules.path_names().decode(path.name()) => Err(Failure::invalid(format!(
-            "the payload is named \"{name}\", which does not match path segment \"{}\" of {path}; change it with \
-             --override-attributes",
-            path.name()
-        ))),
-        _ => Ok(()),
+    match other_name(workspace.tree.as_ref(), &workspace.metadata, path, payload)? {
+        Some(name) => Err(mismatch(&name, path, "change it with --override-attributes")),
+        None => Ok(()),
     }
 }
 

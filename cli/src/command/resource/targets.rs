@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use declarest_core::error::Category;
+use declarest_core::metadata::{Metadata, is_assigned, is_named};
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::Descriptor;
-use declarest_core::repository::{self, EntryKind, GitTree, RepositoryError, ResourceFile, Undeclared};
+use declarest_core::payload::{Descriptor, Value};
+use declarest_core::repository::{self, EntryKind, GitTree, RepositoryError, ResourceFile, Tree, Undeclared};
 use declarest_core::sync::{
     self, Candidate, Options, PruneLimit, Resource, Selection, Session, Subject, SyncError,
 };
@@ -159,28 +160,55 @@ fn hides(path: LogicalPath, file: String, kind: EntryKind) -> sync::Failure {
 }
 
 /// Returns the path of a payload that was given for `path`: `path` if its alias or id matches or is unknown, otherwise
-/// a member of `path` if metadata declares it as a collection.
+/// a member of `path` if this is a collection.
 fn address(session: &Session, path: &LogicalPath, input: &Payload) -> Result<LogicalPath, Failure> {
-    let rules = session.metadata.rules(path)?;
-    if !rules.identity().any_explicit() || input.value.as_object().is_none() {
-        return Ok(path.clone());
-    }
-    let complete =
-        rules.resolved().with_defaults(input.value.clone()).unwrap_or_else(|_| input.value.clone());
-    let identity = rules.identity();
-    let named = identity.alias().evaluate(&complete).or_else(|_| identity.id().evaluate(&complete));
-    let Ok(name) = named else { return Ok(path.clone()) };
-    let names = rules.path_names();
-    if names.decode(path.name()) == name {
-        return Ok(path.clone());
-    }
-    if session.metadata.has_wildcard_child(path)?
-        && repository::resource_file(session.tree.as_ref(), path)?.is_none()
+    let (tree, metadata) = (session.tree.as_ref(), &session.metadata);
+    let Some(name) = other_name(tree, metadata, path, &input.value)? else { return Ok(path.clone()) };
+    let file = repository::resource_file(tree, path)?;
+    if file.is_none()
+        && (metadata.has_wildcard_child(path)? || !repository::members(tree, path)?.resources.is_empty())
     {
+        let names = metadata.rules(path)?.path_names();
         return Ok(path.child(&names.encode(&name))?);
     }
-    Err(Failure::invalid(format!(
-        "the payload is named \"{name}\", which does not match path segment \"{}\" of {path}; change one of them",
-        path.name()
-    )))
+    // The server may have assigned the id, and accept names in paths.
+    if is_assigned(&name) && !metadata.rules(path)?.identity().any_explicit() {
+        return Ok(path.clone());
+    }
+    Err(mismatch(&name, path, "change one of them"))
+}
+
+/// Returns the alias or id of a payload if it differs from the last segment of `path`. If metadata states neither, a
+/// usual member may have the name, and the id may be the one that the file at `path` states.
+pub fn other_name(
+    tree: &dyn Tree,
+    metadata: &Metadata,
+    path: &LogicalPath,
+    payload: &Value,
+) -> Result<Option<String>, Failure> {
+    if payload.as_object().is_none() {
+        return Ok(None);
+    }
+    let rules = metadata.rules(path)?;
+    let (identity, own) = (rules.identity(), rules.path_names().decode(path.name()));
+    let complete = rules.resolved().with_defaults(payload.clone()).unwrap_or_else(|_| payload.clone());
+    let id = |payload: &Value| identity.id().evaluate(payload).ok();
+    if identity.any_explicit() {
+        let named = identity.alias().evaluate(&complete).ok().or_else(|| id(&complete));
+        return Ok(named.filter(|name| *name != own));
+    }
+    let Some(named) = id(&complete).filter(|name| *name != own && !is_named(&complete, &own)) else {
+        return Ok(None);
+    };
+    let file = repository::resource_file(tree, path)?;
+    let declared = file.map(|file| repository::read_payload(tree, &file)).transpose()?;
+    Ok(Some(named).filter(|named| declared.and_then(|declared| id(&declared)).as_ref() != Some(named)))
+}
+
+/// Returns the failure of a payload whose `name` is not the last segment of `path`.
+pub fn mismatch(name: &str, path: &LogicalPath, advice: &str) -> Failure {
+    let segment = path.name();
+    Failure::invalid(format!(
+        "the payload is named \"{name}\", which does not match path segment \"{segment}\" of {path}; {advice}"
+    ))
 }

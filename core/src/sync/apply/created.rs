@@ -129,7 +129,8 @@ impl Attempt<'_> {
             if response.status != StatusCode::ACCEPTED {
                 self.writer.session.knowledge.lose(desired, id);
             }
-            return Err(SyncError::NotShown(self.path(), response.status.as_u16()));
+            let assigned = given::assigned(self.call, desired, response);
+            return Err(SyncError::NotShown(self.path(), response.status.as_u16(), assigned));
         }
         // Without a name that it states, it may be something else that has this id.
         if is_unnamed(&Wanted::of(desired), &observed, id.as_deref()) {

@@ -6,20 +6,32 @@ use std::sync::{Mutex, PoisonError};
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 
+use crate::metadata::is_assigned;
 use crate::path::{LogicalPath, PathNames};
 use crate::payload::Value;
 use crate::server::Response;
-use crate::sync::model::Call;
+use crate::sync::model::{Call, Resource, Wanted};
 
 /// Returns the id in the answer to a create: the value of `resource.id`, else the end of `Location`.
 pub fn shown(call: &Call, response: &Response) -> Option<String> {
     let rules = call.names.as_ref()?;
-    let location = || in_location(call, rules.path_names(), response);
+    let location = || in_location(call, rules.path_names(), response).filter(|_| !call.states_id);
     // The body may describe the task that creates the resource (RFC 9110 §15.3.3).
     if response.status == StatusCode::ACCEPTED {
         return location();
     }
     shown_in(call, &response.decode_briefly(rules.payload_type())).or_else(location)
+}
+
+/// Returns the id in the answer to the create of `desired` if it looks like one that the server assigned, although the
+/// payload states another one. Returns no secret.
+pub fn assigned(call: &Call, desired: &Resource, response: &Response) -> Option<String> {
+    let rules = &desired.rules;
+    let stated = Wanted::of(desired).id.filter(|_| !rules.has_secret_id())?;
+    let answer = response.decode_briefly(rules.payload_type());
+    let id = rules.identity().id().evaluate(&answer).ok().filter(|id| id != stated);
+    let id = id.or_else(|| in_location(call, rules.path_names(), response));
+    id.filter(|id| id != stated && is_assigned(id))
 }
 
 /// Returns the id that a created resource states.
@@ -33,7 +45,7 @@ pub fn shown_in(call: &Call, created: &Value) -> Option<String> {
 /// Returns the last segment of `Location`. With status 202 it counts only if the segment before it is in the path of the
 /// request, because the URL may be that of a task.
 fn in_location(call: &Call, names: PathNames, response: &Response) -> Option<String> {
-    let location = response.location.as_deref().filter(|_| !call.states_id)?;
+    let location = response.location.as_deref()?;
     let url = response.url.join(location).ok()?;
     let mut segments = url.path().trim_end_matches('/').rsplit('/');
     let id = percent_decode_str(segments.next()?).decode_utf8().ok()?;

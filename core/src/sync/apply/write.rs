@@ -361,16 +361,17 @@ impl<'a> Attempt<'a> {
 
     /// Some servers answer 200 and state a failure in the body, and some create a resource for each POST. If the answer
     /// to an update does not show all of the payload, or the update is the request that creates resources, reads the
-    /// resource once. Records it if it still differs. Fails if several resources have its names.
-    /// Where recurrences are watched, the next run does this.
+    /// resource once. Records it if it still differs. Fails if several resources have its names, or none.
+    /// Where recurrences are watched, the next run does this, unless the answer shows another name.
     async fn confirm(&self, update: &Call, response: &Response) -> Result<(), SyncError> {
-        if self.writer.recurrences.is_some() {
+        if self.writer.recurrences.is_some() && !self.is_renamed(response).await {
             return Ok(());
         }
         let path = self.path();
         let differences = match self.unconfirmed(update, response).await {
             Ok(differences) if !differences.is_empty() => differences,
             Err(SyncError::Undecided(_, Doubt::Several(ids))) => return Err(SyncError::Doubled(path, ids)),
+            Err(error @ SyncError::Vanished(..)) => return Err(error),
             // The server accepted the update. If the resource cannot be read now, the next run reads it.
             _ => return Ok(()),
         };
@@ -382,6 +383,17 @@ impl<'a> Attempt<'a> {
         let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
         self.writer.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).push(unconfirmed);
         Ok(())
+    }
+
+    /// Whether the answer to an update has another alias than the resource, or a blank one.
+    async fn is_renamed(&self, response: &Response) -> bool {
+        let Ok(desired) = self.desired().await else { return false };
+        let wanted = Wanted::of(&desired);
+        let alias = desired.rules.identity().alias().simple().filter(|_| wanted.states_alias);
+        let answer = response.decode_briefly(desired.rules.payload_type());
+        alias
+            .and_then(|alias| alias.get(&answer))
+            .is_some_and(|shown| shown.scalar_text().is_none_or(|shown| !wanted.answers_to(shown.trim())))
     }
 
     /// Returns the differences that remain after an update, if its answer has content. Many servers keep attributes that
@@ -404,6 +416,11 @@ impl<'a> Attempt<'a> {
             return Ok(Vec::new());
         }
         let observed = self.read(&desired).await?;
+        if observed.payload.is_none() && !desired.rules.resolved().singleton {
+            // Each further run would create one more.
+            self.writer.session.knowledge.lose(&desired, None);
+            return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
+        }
         let decided = decided((Step::Update, Reason::Different), desired, observed, None).await?;
         Ok(decided.map(|action| action.differences).unwrap_or_default())
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use http::header::{HeaderValue, IF_MATCH};
 
-use super::{Observed, Resource, SyncError, request};
+use super::{Observed, Resource, SyncError, Wanted, request};
 use crate::metadata::document::merge;
-use crate::metadata::{OperationName, Rendered, Rules};
+use crate::metadata::{OperationName, Rendered, Rules, is_assigned};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
@@ -66,6 +66,9 @@ impl Call {
 
     fn create_with(desired: &Resource, at: &Resource, payload: &Value) -> Result<Self, SyncError> {
         let request = request(&at.evaluation()?, OperationName::Create, payload)?;
+        if let Some(id) = unsent_id(at, &request) {
+            return Err(SyncError::IdNotSent(desired.path.clone(), id.to_owned()));
+        }
         let states_id = at.rules.states_id(&desired.payload);
         let named = at.rules.identity().any_explicit() || !states_id;
         let names = named.then(|| Arc::clone(&at.rules));
@@ -158,6 +161,18 @@ impl Call {
             self.request.headers.retain(|(name, _)| *name != IF_MATCH);
         }
     }
+}
+
+/// Returns the id that the payload of `at` states as its only name, if it looks like one that a server assigns and
+/// `create` does not contain it: the server cannot know it, and assigns another one.
+fn unsent_id<'r>(at: &'r Resource, create: &Request) -> Option<&'r str> {
+    let wanted = Wanted::of(at);
+    let id = wanted.id.filter(|id| wanted.one_name && is_assigned(id))?;
+    let has_id = |bytes: &[u8]| bytes.windows(id.len()).any(|part| part == id.as_bytes());
+    let body = create.body.as_ref().is_some_and(|body| has_id(&body.bytes));
+    let headers = create.headers.iter().any(|(_, value)| has_id(value.as_bytes()));
+    let query = create.query.iter().any(|(_, value)| has_id(value.as_bytes()));
+    (!body && !headers && !query && !has_id(create.path.as_bytes())).then_some(id)
 }
 
 /// Returns `at` with the observed members merged below its own, for addresses with fields that only the server knows.

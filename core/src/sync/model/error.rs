@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde::Serialize;
 
+use super::FailureReason;
 use crate::error::{Categorized, Category, clause, with_causes};
 use crate::language::reference::{Reference, ReferenceError};
 use crate::memory::Shortage;
@@ -133,9 +133,19 @@ pub enum SyncError {
     UnderWay(LogicalPath, u64),
     /// The server confirmed the create with this status, but does not show the resource.
     #[error(
-        "{0}: the server answered {1} to the create, but does not show the resource; if it changes names, for example to upper case, state this in resource.id and resource.alias; if the credentials may not read it, extend their rights; a further create may create it again"
+        "{0}: the server answered {1} to the create, but does not show the resource; {hint}; a further create may create it again",
+        hint = match .2 {
+            Some(id) => format!("it assigned the id {id} instead of that in the file, so remove the id from the file, and state resource.alias"),
+            None => "if it changes names, for example to upper case, state this in resource.id and resource.alias; if the credentials may not read it, extend their rights".to_owned(),
+        }
     )]
-    NotShown(LogicalPath, u16),
+    NotShown(LogicalPath, u16, Option<String>),
+    /// The create does not contain this id, which is the only name of the resource.
+    #[error(
+        "{0}: the create does not contain the id {1}, so the server assigns another one, and no run finds the resource; remove the id from the payload, and state resource.alias in {file}",
+        file = metadata_file(&.0.parent().unwrap_or_else(LogicalPath::root))
+    )]
+    IdNotSent(LogicalPath, String),
     /// The resource was created, with this id if it is known, and no run finds it. Another run would create one more.
     #[error(
         "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, or add an attribute with its name to the payload; a further create would create it again",
@@ -143,6 +153,11 @@ pub enum SyncError {
         file = metadata_file(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
     Unfindable(LogicalPath, Option<String>),
+    /// The server confirmed the update with this status, and does not show the resource afterwards.
+    #[error(
+        "{0}: the server answered {1} to the update, and does not show the resource afterwards; the update may have changed its name: the option -vvv shows the answer, and operations.update.transforms can exclude attributes"
+    )]
+    Vanished(LogicalPath, u16),
     /// The resource was created, and the update that sets what the create did not set fails.
     #[error("created, but not completed: {0}")]
     Incomplete(#[source] Box<SyncError>),
@@ -331,6 +346,8 @@ impl Categorized for SyncError {
             | Self::Enveloped(..)
             | Self::NoMembers(..)
             | Self::Unfindable(..)
+            | Self::IdNotSent(..)
+            | Self::Vanished(..)
             | Self::MalformedReference(..)
             | Self::Reference { .. }
             | Self::UnboundedList(..)
@@ -371,13 +388,6 @@ pub enum Unresolved {
     /// The resource cannot be read.
     #[error("{0}")]
     Failed(Arc<SyncError>),
-}
-
-/// Returns the first ones of several ids.
-fn abridged(ids: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let shown = ids.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if ids.len() > SHOWN { format!("{shown} and {} more", ids.len() - SHOWN) } else { shown }
 }
 
 /// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
@@ -457,6 +467,11 @@ pub enum Doubt {
         "the payload states the id {0}, but the resource with its name has the id {1}; correct or remove the id in the payload"
     )]
     AnotherId(String, String),
+    /// The payload states the first id, and an undeclared resource with the same name has the second one.
+    #[error(
+        "the payload states the id {0}, and the list of its collection shows an undeclared resource with the same name and the id {1}, so the server may have assigned this id to it; remove the id from the payload and state resource.alias, or save the other resource to Git if it is another one"
+    )]
+    AssignedId(String, String),
     /// The id that the payload states addresses a resource that the list of its collection does not show.
     #[error(
         "its payload states the id {0}, but the list of its collection does not show the resource with this id, so it may belong to another collection; correct or remove the id in the payload, or state operations.list so that it shows all resources"
@@ -486,6 +501,7 @@ impl Doubt {
             Self::Several(_)
             | Self::AnotherAlias(_)
             | Self::AnotherId(..)
+            | Self::AssignedId(..)
             | Self::NotAMember(_)
             | Self::Moved(..)
             | Self::ByMember(_) => Category::Conflict,
@@ -532,49 +548,9 @@ impl Doubt {
     }
 }
 
-/// The reason of a failure, one of a fixed set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureReason {
-    /// The category is the reason.
-    Category(Category),
-    /// There is a placeholder, but no secret store.
-    SecretStoreMissing,
-    /// The secret store does not return the secret of a placeholder.
-    SecretUnreadable(Category),
-    /// The parent's creation failed.
-    ParentFailed,
-    /// The run ended before the resource.
-    NotAttempted,
-    /// The server does not keep the desired state.
-    NeverConverges,
-}
-
-impl FailureReason {
-    /// Returns the category that determines the exit code.
-    pub const fn category(self) -> Category {
-        match self {
-            Self::Category(category) | Self::SecretUnreadable(category) => category,
-            Self::SecretStoreMissing => Category::Validation,
-            Self::ParentFailed | Self::NeverConverges => Category::Conflict,
-            Self::NotAttempted => Category::Transport,
-        }
-    }
-
-    /// Returns the CamelCase spelling of status fields.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Category(category) => category.reason(),
-            Self::SecretStoreMissing => "SecretStoreMissing",
-            Self::SecretUnreadable(_) => "SecretUnreadable",
-            Self::ParentFailed => "ParentFailed",
-            Self::NotAttempted => "NotAttempted",
-            Self::NeverConverges => "NeverConverges",
-        }
-    }
-}
-
-impl Serialize for FailureReason {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
+/// Returns the first ones of several ids.
+fn abridged(ids: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = ids.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if ids.len() > SHOWN { format!("{shown} and {} more", ids.len() - SHOWN) } else { shown }
 }

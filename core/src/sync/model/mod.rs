@@ -9,6 +9,7 @@ mod identity;
 mod knowledge;
 mod options;
 mod progress;
+mod reason;
 mod recurrence;
 mod report;
 mod resource;
@@ -19,6 +20,6 @@ mod written;
 
 pub use self::{
     absence::*, action::*, error::*, failure::*, identity::*, knowledge::*, options::*, progress::*,
-    recurrence::*, report::*, resource::*, selection::*, session::*, stop::*, written::*,
+    reason::*, recurrence::*, report::*, resource::*, selection::*, session::*, stop::*, written::*,
 };
 pub(super) use call::*;

@@ -18,7 +18,7 @@ use crate::metadata::{
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::{Request, ServerError};
-use crate::sync::model::{Doubt, ListAnswer, SyncError, request};
+use crate::sync::model::{Doubt, ListAnswer, Resource, SyncError, request};
 use crate::sync::tasks::blocking;
 
 /// The maximum depth of lists that need each other through `resource()`.
@@ -48,6 +48,11 @@ impl Remote {
             Listed { answer, rules: self.rules(collection).await.ok() }
         };
         cell(&self.lists, collection).get_or_init(ask).await.clone()
+    }
+
+    /// Returns the answer of the list of `collection` for the decision about `member`.
+    pub(crate) async fn list_for(&self, member: &Resource, collection: &LogicalPath) -> Arc<ListAnswer> {
+        self.listed(collection).await.of(member)
     }
 
     /// Returns the declared path of a collection with the ids of parents, if the lists of both are one request, because

@@ -5,10 +5,12 @@
 //! prune, saved   the limits of pruning; plans in files
 //! decide         one resource
 //! undeclared     one candidate for deletion
+//! assigned       resources that were created under another id
 //! names          declared resources that are one
 //! survey         the whole selection, resource by resource
 //! ```
 
+mod assigned;
 pub(super) mod decide;
 pub(super) mod graph;
 mod names;

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tracing::{Instrument as _, Span};
 
 use super::Plan;
+use super::assigned::check_not_created;
 use super::decide::decide_for;
 use super::names::Names;
 use super::saved;
@@ -339,6 +340,7 @@ impl Surveyor {
         let depends_on = desired.dependencies()?;
         self.session.hide_names(&desired.rules, &desired.payload);
         if self.defers && under_way.is_none() && lost.is_none() && self.bulk.is_known_absent(&desired) {
+            check_not_created(&self.bulk.remote, &self.candidates, &desired).await?;
             let create = Action::new(desired.path, Step::Create, Reason::Missing);
             return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
         }
@@ -381,6 +383,9 @@ impl Surveyor {
                 return Err(SyncError::Unfindable(desired.path, lost.id));
             }
             self.session.knowledge.find(&desired.path);
+        }
+        if converges && observed.payload.is_none() {
+            check_not_created(&self.bulk.remote, &self.candidates, &observed.at).await?;
         }
         if let Some(expected) = expected {
             expected.remember(&observed);

@@ -1,0 +1,53 @@
+//! Resources that the server created under other ids than those that Git states.
+//!
+//! Many servers assign ids and ignore the id in the body of a create. If Git names a resource by such an id, no run finds
+//! the resource that an earlier create made, and each run would create one more.
+
+use super::undeclared::Candidates;
+use crate::metadata::{Entry, is_assigned};
+use crate::payload::Value;
+use crate::sync::model::{Doubt, ListAnswer, Resource, SyncError, Wanted};
+use crate::sync::observe::Remote;
+
+/// Members that name a resource for people.
+const NAMES: [&str; 5] = ["name", "alias", "clientId", "username", "key"];
+
+/// Fails if an earlier create may have made `absent`: a server that may assign ids lists a resource with another id and
+/// the same name, and no file declares that one.
+pub async fn check_not_created(
+    remote: &Remote,
+    candidates: &Candidates,
+    absent: &Resource,
+) -> Result<(), SyncError> {
+    let Some(id) = Wanted::of(absent).id.filter(|id| is_assigned(id)) else { return Ok(()) };
+    let Some(collection) = absent.path.parent().filter(|_| absent.is_created_by_post()) else {
+        return Ok(());
+    };
+    let list = remote.list_for(absent, &collection).await;
+    for other in namesakes(absent, id, &list) {
+        let path = other.path(&collection, absent.rules.path_names())?;
+        if !candidates.declare(&path, other).await? {
+            let doubt = Doubt::AssignedId(id.to_owned(), other.remote_id.clone());
+            return Err(SyncError::Undecided(absent.path.clone(), doubt));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the entries of `list` that have another assigned id than `id`, and a name of `absent`.
+fn namesakes<'l>(absent: &'l Resource, id: &'l str, list: &'l ListAnswer) -> impl Iterator<Item = &'l Entry> {
+    let listing = match list {
+        ListAnswer::Listed { listing, .. } => Some(listing),
+        ListAnswer::Unknown(_) => None,
+    };
+    let names = NAMES.iter().filter_map(|member| Some((*member, absent.payload.get(member)?.as_str()?)));
+    let named = listing.into_iter().flat_map(move |listing| {
+        let entries = names.clone().map(|(member, name)| {
+            let has_it =
+                move |entry: &&Entry| entry.payload.get(member).and_then(Value::as_str) == Some(name);
+            listing.with_member(name).filter(has_it)
+        });
+        entries.flatten()
+    });
+    named.filter(move |entry| entry.remote_id != id && is_assigned(&entry.remote_id))
+}

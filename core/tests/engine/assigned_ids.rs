@@ -1,0 +1,119 @@
+//! Servers that assign ids, and ignore the id in the body of a create. No run finds what it created under the id in Git.
+
+use declarest_core::sync::{Options, Reading};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{ApiServer, Ids};
+use crate::rest_server::Config;
+use crate::world::{World, failure};
+
+/// A server that has this task, and assigns the ids of others.
+fn tasks(id: &str, name: &str) -> ApiServer {
+    let server = ApiServer::start(&["/tasks"], |request, store| {
+        let mut request = request.clone();
+        if request.is("POST", "/tasks") {
+            request.body["id"] = json!(store.next_id().replace('n', "70"));
+        }
+        request.rest(store, Ids::Stated("id"))
+    });
+    server.put(&format!("/tasks/{id}"), json!({"id": id, "name": name}));
+    server
+}
+
+fn declaring(files: &[(&str, &str)]) -> World {
+    let world = World::new(Config::default(), &[]);
+    for (name, payload) in files {
+        world.declare(&format!("tasks/{name}/resource.json"), payload);
+    }
+    world
+}
+
+fn creates(server: &ApiServer) -> usize {
+    server.count("POST")
+}
+
+/// The runs have no common knowledge, like commands and like the runs before and after a restart of the operator.
+#[rstest]
+#[tokio::test]
+async fn it_is_created_once(
+    #[values(Reading::Each, Reading::Bulk)] reading: Reading,
+    #[values("{}", "resource: {id: /id, alias: /id}")] metadata: &str,
+) {
+    let server = tasks("501", "other");
+    let world =
+        declaring(&[("501", r#"{"id":"501","name":"other"}"#), ("999", r#"{"id":"999","name":"paint"}"#)]);
+    world.declare("tasks/_/metadata.yaml", metadata);
+    let options = Options { reading, ..Options::default() };
+    let (_, message) = failure(&world.sync_with(server.url(), &[], &options).await);
+    assert!(message.contains("it assigned the id 707 instead of that in the file"), "{message}");
+    for _ in 0..2 {
+        let (_, message) = failure(&world.sync_with(server.url(), &[], &options).await);
+        let expected = "the payload states the id 999, and the list of its collection shows an undeclared resource \
+                        with the same name and the id 707";
+        assert!(message.contains(expected), "{message}");
+    }
+    assert_eq!(creates(&server), 1);
+}
+
+#[rstest]
+#[case::another_name("501", "cut", r#"{"id":"999","name":"paint"}"#)]
+#[case::an_id_that_a_client_chose("first", "paint", r#"{"id":"999","name":"paint"}"#)]
+#[case::a_name_as_id("501", "paint", r#"{"id":"second","name":"paint"}"#)]
+#[tokio::test]
+async fn a_resource_that_is_another_one_does_not_matter(
+    #[case] id: &str,
+    #[case] name: &str,
+    #[case] payload: &str,
+) {
+    let server = ApiServer::start(&["/tasks"], |request, store| request.rest(store, Ids::Stated("id")));
+    server.put(&format!("/tasks/{id}"), json!({"id": id, "name": name}));
+    let report = declaring(&[("new", payload)]).sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+}
+
+#[tokio::test]
+async fn two_declared_resources_may_have_one_name() {
+    let server = ApiServer::start(&["/tasks"], |request, store| request.rest(store, Ids::Stated("id")));
+    server.put("/tasks/501", json!({"id": "501", "name": "paint"}));
+    let world =
+        declaring(&[("501", r#"{"id":"501","name":"paint"}"#), ("999", r#"{"id":"999","name":"paint"}"#)]);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+}
+
+#[rstest]
+#[case::number("999")]
+#[case::uuid("6f1c2b9e-4d0a-4a7e-9a52-0b6f4f2d8c11")]
+#[tokio::test]
+async fn a_create_without_the_id_that_names_the_resource_is_not_sent(#[case] id: &str) {
+    let server = tasks("501", "other");
+    let world = declaring(&[("new", &json!({"id": id, "name": "paint"}).to_string())]);
+    let metadata = "resource: {id: /id, alias: '{{/id}}'}\n\
+                    operations: {create: {transforms: [{excludeAttributes: [/id]}]}}";
+    world.declare("tasks/_/metadata.yaml", metadata);
+    let (reason, message) = failure(&world.sync_on(server.url(), &[]).await);
+    assert_eq!(reason, "ValidationError");
+    assert!(message.contains(&format!("the create does not contain the id {id}")), "{message}");
+    assert!(message.contains("state resource.alias in tasks/_/metadata.yaml"), "{message}");
+    assert_eq!(creates(&server), 0);
+}
+
+/// The server makes the id of the name.
+#[tokio::test]
+async fn a_create_may_leave_out_an_id_that_is_a_name() {
+    let server = ApiServer::start(&["/tasks"], |request, store| match request.method.as_str() {
+        "POST" => {
+            let mut request = request.clone();
+            request.body["id"] = json!(request.body["name"].as_str().unwrap().to_lowercase());
+            request.rest(store, Ids::Stated("id"))
+        }
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let world = declaring(&[("paint", r#"{"id":"paint","name":"Paint"}"#)]);
+    let metadata = "resource: {id: /id, alias: '{{/id}}'}\n\
+                    operations: {create: {transforms: [{excludeAttributes: [/id]}]}}";
+    world.declare("tasks/_/metadata.yaml", metadata);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+}
