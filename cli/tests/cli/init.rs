@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use rstest::rstest;
+use serde_json::json;
 
+use crate::api_server::{Answer, ApiServer};
 use crate::environment::{Home, Run};
 use crate::git::git;
 use crate::network::{self, Authority};
@@ -341,4 +343,16 @@ fn nothing_is_imported_on_request() {
     ");
     let run = fresh.init(&["--no-import", "--force"]);
     assert!(run.stderr.contains("the argument '--no-import' cannot be used with '--force'"), "{run}");
+}
+
+/// Gateways answer unknown paths with other statuses than 404.
+#[rstest]
+fn a_document_that_is_not_needed_may_be_refused(#[values(400, 403, 405, 406, 500)] status: u16) {
+    let server = ApiServer::start(&[], move |_, _| Answer::json(status, &json!({"error": "unknown path"})));
+    let home = Home::new();
+    let init = ["init", "shop", "--server", server.url()];
+    let run = home.run(&[&init[..], &["--no-import"]].concat());
+    assert!(run.code == 0 && run.stdout.contains("Context shop: created"), "{run}");
+    let run = home.run(&[&["init", "other"], &init[2..]].concat());
+    assert_ne!(run.code, 0, "{run}");
 }

@@ -10,19 +10,33 @@ use crate::world::World;
 
 const GITHUB: &str = "/repos/acme/shop/issues/7/comments";
 const GITLAB: &str = "/projects/5/merge_requests/7/notes";
+/// The user of the token of GitLab.
+const BOT: &str = "project_5_bot";
 
-/// The comments of both hosts. GitHub shows a comment at another path than its collection.
+/// The comments of both hosts. GitHub shows a comment at another path than its collection, and the token of a workflow may
+/// not read its user.
 fn host() -> ApiServer {
     ApiServer::start(&[GITHUB, GITLAB], |request, store| {
-        let expected = if request.path.starts_with("/repos") { "authorization" } else { "private-token" };
+        let expected =
+            if request.headers.contains_key("private-token") { "private-token" } else { "authorization" };
         if !request.headers.get(expected).is_some_and(|value| value.to_str().unwrap().contains("canary")) {
             return Answer::json(401, &json!({"message": "Bad credentials"}));
+        }
+        if request.is("GET", "/user") {
+            let (status, user) = if expected == "private-token" { (200, BOT) } else { (403, "") };
+            return Answer::json(status, &json!({"username": user}));
         }
         if request.method == "GET" {
             return page(request, store);
         }
+        let mut request = request.clone();
+        let (member, author) = match expected {
+            "private-token" => ("author", json!({"username": BOT})),
+            _ => ("user", json!({"type": "Bot"})),
+        };
+        request.body[member] = author;
         let path = request.path.replace("/issues/comments/", "/issues/7/comments/");
-        Request { path, ..request.clone() }.rest(store, Ids::Given)
+        Request { path, ..request }.rest(store, Ids::Given)
     })
 }
 
@@ -65,7 +79,10 @@ fn run(world: &World, host: &ApiServer, gitlab: bool) -> (i32, String) {
 #[case::gitlab(GITLAB, true, "PUT")]
 fn a_later_run_updates_the_comment(#[case] comments: &str, #[case] gitlab: bool, #[case] method: &str) {
     let (world, host) = (shops(), host());
-    host.put(&format!("{comments}/1"), json!({"id": 1, "body": "looks good"}));
+    // Another user can change this comment after the review of the plan.
+    let author = if gitlab { json!({"username": "mallory"}) } else { json!({"type": "User"}) };
+    let forged = json!({"id": 1, "body": "<!-- declarest-plan -->\nno changes", if gitlab { "author" } else { "user" }: author});
+    host.put(&format!("{comments}/1"), forged.clone());
     let (code, printed) = run(&world, &host, gitlab);
     assert_eq!(code, 0, "{printed}");
     assert!(printed.ends_with("created a comment\n") && !printed.contains("canary"), "{printed}");
@@ -79,7 +96,7 @@ fn a_later_run_updates_the_comment(#[case] comments: &str, #[case] gitlab: bool,
     assert_eq!(code, 0, "{printed}");
     assert!(printed.ends_with("updated the comment n7\n"), "{printed}");
     assert!(host.get(&format!("{comments}/n7")).unwrap()["body"].as_str().unwrap().contains("platinum"));
-    assert_eq!(host.get(&format!("{comments}/1")).unwrap()["body"], "looks good");
+    assert_eq!(host.get(&format!("{comments}/1")), Some(forged));
     let writes: Vec<String> =
         host.log().iter().filter(|sent| sent.is_write()).map(|sent| sent.method.clone()).collect();
     assert_eq!(writes, ["POST", method]);
@@ -89,9 +106,13 @@ fn a_later_run_updates_the_comment(#[case] comments: &str, #[case] gitlab: bool,
 fn the_comment_is_found_on_a_later_page() {
     let (world, host) = (shops(), host());
     for number in 100..250 {
-        host.put(&format!("{GITHUB}/{number}"), json!({"id": number, "body": "hm"}));
+        host.put(
+            &format!("{GITHUB}/{number}"),
+            json!({"id": number, "body": "hm", "user": {"type": "User"}}),
+        );
     }
-    host.put(&format!("{GITHUB}/300"), json!({"id": 300, "body": "<!-- declarest-plan -->\nold"}));
+    let own = json!({"id": 300, "body": "<!-- declarest-plan -->\nold", "user": {"type": "Bot"}});
+    host.put(&format!("{GITHUB}/300"), own);
     let (code, printed) = run(&world, &host, false);
     assert_eq!(code, 0, "{printed}");
     assert!(printed.ends_with("updated the comment 300\n"), "{printed}");

@@ -181,3 +181,18 @@ async fn a_resource_that_an_update_renames_is_a_failure(
         assert_eq!(server.all().len(), 1, "{report:?}");
     }
 }
+
+/// A stub or a proxy, which answers everything with 200 and nothing.
+#[tokio::test]
+async fn the_update_of_a_resource_without_content_is_read_again() {
+    let server = ApiServer::start(&["/users"], |_, _| Answer::empty(200));
+    let world = World::new(Config::default(), &[]);
+    world.declare("users/ana/resource.json", r#"{"id":"ana"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!(report.unconfirmed.len(), 1, "{report:?}");
+    let message = &report.unconfirmed[0].message;
+    assert!(
+        message.contains("answered 200 to the update, but shows other values at the whole resource"),
+        "{message}"
+    );
+}

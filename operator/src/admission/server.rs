@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionReview};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use super::review::{Reviewed, Reviewer};
@@ -17,6 +20,11 @@ use crate::http_server::{HttpServer, Limits};
 
 /// Limit of a body in bytes. The API server has the same limit for objects.
 const MAX_BODY: usize = 3 << 20;
+
+/// The number of requests whose bodies are read and reviewed at once; others wait. It limits their memory.
+const AT_ONCE: usize = 16;
+/// Limit of the time of a request with its body. An API server waits as long.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// An API server closes a connection that it did not use for 90 s. If the webhook closed it earlier, a request that is
 /// sent at that time would fail.
@@ -36,6 +44,7 @@ pub fn server(reviewer: Reviewer, tls: TlsAcceptor) -> HttpServer {
         .route(&path::<SecretStore>(), post(respond::<SecretStore>))
         .route(&path::<SyncPolicy>(), post(respond::<SyncPolicy>))
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn_with_state(Arc::new(Semaphore::new(AT_ONCE)), limited))
         .with_state(Arc::new(reviewer));
     HttpServer { purpose: "admission reviews", router, limits: LIMITS, tls: Some(tls) }
 }
@@ -43,6 +52,16 @@ pub fn server(reviewer: Reviewer, tls: TlsAcceptor) -> HttpServer {
 /// Returns the path of a kind, as controller-runtime names it.
 fn path<K: Reviewed>() -> String {
     format!("/validate-declarest-io-v1alpha1-{}", K::NAME.to_lowercase())
+}
+
+/// Answers 503 if a request does not end in time, for example because its body does not arrive.
+async fn limited(State(slots): State<Arc<Semaphore>>, request: Request, next: Next) -> Response {
+    let response = async {
+        let _slot = slots.acquire().await;
+        next.run(request).await
+    };
+    let response = tokio::time::timeout(DEADLINE, response).await;
+    response.unwrap_or_else(|_| StatusCode::SERVICE_UNAVAILABLE.into_response())
 }
 
 async fn respond<K: Reviewed>(

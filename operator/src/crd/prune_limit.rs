@@ -12,7 +12,7 @@ use super::validation::or_placeholder;
 #[serde(untagged)]
 pub enum PruneLimit {
     /// A number of resources.
-    Count(i32),
+    Count(i64),
     /// A percentage such as `50%`.
     Text(String),
 }
@@ -30,9 +30,9 @@ impl PruneLimit {
     /// Returns the limit. The error states the valid forms.
     pub fn limit(&self) -> Result<Limit, String> {
         match self {
-            Self::Count(count) => {
-                u32::try_from(*count).map(Limit::Count).map_err(|_| "must not be negative".to_owned())
-            }
+            Self::Count(count) => u32::try_from(*count)
+                .map(Limit::Count)
+                .map_err(|_| format!("{count} is not from 0 to {}", u32::MAX)),
             Self::Text(text) => text
                 .strip_suffix('%')
                 .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
@@ -63,6 +63,7 @@ impl JsonSchema for PruneLimit {
         json_schema!({
             "x-kubernetes-int-or-string": true,
             "minimum": 0,
+            "maximum": i32::MAX,
             "pattern": or_placeholder("(100|[1-9]?[0-9])%"),
         })
     }
@@ -78,6 +79,7 @@ mod tests {
     #[rstest]
     #[case(json!(0), Some(Limit::Count(0)))]
     #[case(json!(25), Some(Limit::Count(25)))]
+    #[case(json!(99_999_999_999_i64), None)]
     #[case(json!("50%"), Some(Limit::Percent(50)))]
     #[case(json!("100%"), Some(Limit::Percent(100)))]
     #[case(json!("101%"), None)]

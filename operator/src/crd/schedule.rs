@@ -26,6 +26,10 @@ impl Schedule {
                 "\"{text}\" contains \"{odd}\"; use numbers, *, lists, ranges and steps (times are UTC)"
             ));
         }
+        // With an empty list, the search for a time does not end for years.
+        if fields.iter().any(|field| field.split(',').any(str::is_empty)) {
+            return Err(format!("\"{text}\" has a list with an empty entry; remove a comma"));
+        }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let cron = parser.parse(&fields.join(" ")).map_err(|error| format!("\"{text}\": {error}"))?;
         let schedule = Self(cron);
@@ -78,6 +82,9 @@ mod tests {
     #[case("0 0 * * MON", "contains \"M\"")]
     #[case("61 0 * * *", "61 0")]
     #[case("0 0 30 2 *", "does not match")]
+    #[case(", * * * *", "an empty entry")]
+    #[case("0, * * * *", "an empty entry")]
+    #[case("* * *  ,,1 *", "an empty entry")]
     fn invalid_schedules_are_rejected(#[case] cron: &str, #[case] expected: &str) {
         let error = Schedule::parse(cron, at("2026-11-21T00:00:00Z")).unwrap_err();
         assert!(error.contains(expected), "{error}");

@@ -6,11 +6,12 @@ use axum::Router;
 
 use crate::http_server::{HttpServer, Limits};
 
+/// Each probe and each scrape has its own connection, so that idle clients cannot keep others out.
 const LIMITS: Limits = Limits {
     connections: 64,
-    headers: Duration::from_mins(3),
-    connection: None,
-    keep_alive: true,
+    headers: Duration::from_secs(5),
+    connection: Some(Duration::from_secs(30)),
+    keep_alive: false,
     drain: Duration::from_secs(1),
 };
 

@@ -1,15 +1,18 @@
 //! Validation of objects when they are written: by reviews as an API server sends them, and by a real API server.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy};
+use futures::future::join_all;
+use futures::stream::pending;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use reqwest::{Certificate, Client};
+use reqwest::{Body, Certificate, Client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -348,6 +351,28 @@ async fn hostile_requests_are_rejected() {
     let plain =
         Client::new().post(host.url("syncpolicy").replace("https", "http")).timeout(Duration::from_secs(5));
     assert!(plain.send().await.is_err());
+}
+
+/// Bodies that never end occupy all places for 10 s.
+#[tokio::test]
+async fn a_review_is_answered_although_other_bodies_do_not_arrive() {
+    let host = Host::new().await;
+    host.denial("CREATE", &policy("a", "/a"), &Value::Null).await;
+    let client = trusting(&host.authority);
+    let endless = || {
+        let body = Body::wrap_stream(pending::<io::Result<Vec<u8>>>());
+        client.post(host.url("syncpolicy")).header("content-type", "application/json").body(body).send()
+    };
+    let endless = tokio::spawn(join_all((0..40).map(|_| endless()).collect::<Vec<_>>()));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let other = policy("b", "/b");
+    let review = host.denial("CREATE", &other, &Value::Null);
+    tokio::time::timeout(Duration::from_secs(40), review).await.unwrap();
+    let refused = endless.await.unwrap();
+    assert!(
+        refused.iter().all(|answer| answer.as_ref().is_ok_and(|answer| answer.status() == 503)),
+        "{refused:?}"
+    );
 }
 
 /// A real API server calls the webhooks over TLS.

@@ -1,7 +1,11 @@
 //! The metrics that alerts use.
 
+use std::time::Duration;
+
 use declarest_operator::crd::SyncPolicyStatus;
+use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, RestServer};
@@ -85,4 +89,15 @@ async fn each_controller_shows_the_length_of_its_queue() {
     for kind in ["ResourceRepository", "ManagedServer", "SecretStore", "SyncPolicy"] {
         series(&world, &format!(r#"workqueue_depth{{controller="{kind}"}}"#), |value| value == 0.0).await;
     }
+}
+
+/// Idle clients give their connections back after a few seconds.
+#[tokio::test]
+async fn idle_clients_do_not_keep_others_out() {
+    let world = World::start_with(&[METRICS]).await;
+    let address = world.listener("listening for metrics").await;
+    let idle = join_all((0..64).map(|_| TcpStream::connect(&address))).await;
+    assert!(idle.iter().all(Result::is_ok), "{idle:?}");
+    let text = tokio::time::timeout(Duration::from_secs(30), scrape(&world)).await.unwrap();
+    assert!(text.contains("declarest_operator_"), "{text}");
 }

@@ -5,7 +5,8 @@ use std::path::{Path, absolute};
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::repository::{Mode, write_atomically};
-use declarest_core::server::{Client, OpenApiSource, download};
+use declarest_core::server::{Client, OpenApiLoadError, OpenApiSource, ServerError, download};
+use http::StatusCode;
 
 use crate::error::Failure;
 
@@ -45,9 +46,14 @@ pub async fn find(
 /// Fails if the server cannot be reached or refuses the credentials. Other answers are fine: the base URL may not exist.
 pub async fn reach(client: &Client) -> Result<(), Failure> {
     match client.health().await {
-        Err(error) if error.is_unreachable() || error.category() == Category::Auth => Err(error.into()),
+        Err(error) if is_decisive(&error) => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Whether other requests would fail in the same way. Gateways answer unknown paths with 403.
+fn is_decisive(error: &ServerError) -> bool {
+    error.is_unreachable() || error.status() == Some(StatusCode::UNAUTHORIZED)
 }
 
 /// Returns the URL of a document of the server itself, if the server is used without TLS. The document is then as
@@ -58,8 +64,10 @@ fn of_server(text: &str, client: &Client) -> Option<OpenApiSource> {
     Some(url)
 }
 
+/// Requests the usual paths. Servers answer unknown paths with statuses such as 403 or 405, too.
 async fn discover(is_optional: bool, client: &Client) -> Result<Option<Document>, Failure> {
     let base = client.address();
+    let mut refused = None;
     for path in USUAL {
         let text = format!("{}/{path}", base.trim_end_matches('/'));
         let source = OpenApiSource::url(&text)?;
@@ -67,14 +75,20 @@ async fn discover(is_optional: bool, client: &Client) -> Result<Option<Document>
             Ok(_) if text.starts_with("https://") => return Ok(Some(Document::Named(text))),
             Ok(content) => return Ok(Some(Document::Fetched(content.to_vec()))),
             // Other paths would fail in the same way.
-            Err(error) if matches!(error.category(), Category::Transport | Category::Auth) => {
+            Err(error) if matches!(&error, OpenApiLoadError::Fetch { source, .. } if is_decisive(source)) => {
                 return Err(error.into());
+            }
+            Err(error) if matches!(error.category(), Category::Transport | Category::Auth) => {
+                refused = refused.or(Some(error));
             }
             Err(_) => {}
         }
     }
     if is_optional {
         return Ok(None);
+    }
+    if let Some(error) = refused {
+        return Err(error.into());
     }
     Err(Failure::new(
         Category::NotFound,

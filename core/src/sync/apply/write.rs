@@ -397,13 +397,16 @@ impl<'a> Attempt<'a> {
     }
 
     /// Returns the differences that remain after an update, if its answer has content. Many servers keep attributes that
-    /// an update lacks, so an update that only removes some is checked in any case.
+    /// an update lacks, so an update that only removes some is checked in any case. So is the update of a resource without
+    /// content, because some stubs and proxies answer everything with 200 and nothing.
     async fn unconfirmed(&self, update: &Call, response: &Response) -> Result<Vec<Difference>, SyncError> {
         let only_removes = self.action.differences.iter().all(|difference| difference.change == Change::Add);
         let only_removes = only_removes && !self.action.differences.is_empty();
+        let is_whole = |difference: &Difference| difference.path.is_empty();
+        let is_doubtful = only_removes || self.action.differences.iter().any(is_whole);
         let is_brief = response.body.trim_ascii().is_empty() || repeats(update, response);
         let may_create = update.request.method == Method::POST;
-        if is_brief && !may_create && !only_removes {
+        if is_brief && !may_create && !is_doubtful {
             return Ok(Vec::new());
         }
         let desired = self.desired().await?;
@@ -412,7 +415,7 @@ impl<'a> Attempt<'a> {
         }
         let creates = may_create && is_create(&desired, update);
         let is_shown = || async { is_brief || shown_whole(&desired, response).await.is_some() };
-        if !creates && !only_removes && is_shown().await {
+        if !creates && !is_doubtful && is_shown().await {
             return Ok(Vec::new());
         }
         let observed = self.read(&desired).await?;
@@ -547,8 +550,11 @@ fn shown_instead(differences: &[Difference]) -> String {
 /// Returns the places of the differences, of which some are named.
 fn places(differences: &[&Difference]) -> String {
     const NAMED: usize = 5;
-    let named: Vec<&str> =
-        differences.iter().take(NAMED).map(|difference| difference.path.as_str()).collect();
+    let name = |difference: &&Difference| match difference.path.as_str() {
+        "" => "the whole resource".to_owned(),
+        path => path.to_owned(),
+    };
+    let named: Vec<String> = differences.iter().take(NAMED).map(name).collect();
     match differences.len().saturating_sub(NAMED) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
