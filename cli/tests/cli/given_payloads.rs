@@ -63,3 +63,22 @@ fn an_id_may_differ_from_the_path(#[case] payload: &str, #[case] path: &str) {
     let run = place.run(&["resource", "apply", path, "-f", payload]);
     assert_eq!((run.code, place.server.writes().len()), (0, 1), "{run}");
 }
+
+/// The address of an update has the name, and the server replaces the whole resource.
+#[rstest]
+#[case::update(&["resource", "update", "/policies/n2", "-f", r#"{"rules": [5]}"#])]
+#[case::apply(&["resource", "apply", "/policies/n2", "-f", r#"{"rules": [5]}"#])]
+#[case::of_a_file(&["resource", "apply", "/policies/n2"])]
+fn an_update_without_the_name_of_the_resource_is_refused(#[case] command: &[&str]) {
+    let server = ApiServer::rest(&["/policies"], Ids::Stated("name"));
+    let live = json!({"name": "n2", "rules": [1]});
+    server.put("/policies/n2", live.clone());
+    let files = [
+        ("policies/_/metadata.yaml", "resource: {id: /name, alias: /name}\n"),
+        ("policies/n2/resource.json", r#"{"rules": [5]}"#),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(command);
+    assert_eq!((run.code, place.server.get("/policies/n2")), (2, Some(live)), "{run}");
+    assert!(run.stderr.contains("update requires /name in the payload"), "{run}");
+}

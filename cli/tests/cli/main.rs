@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod absent_members;
 mod accepted_creates;
 #[path = "../../../core/tests/support/api_server.rs"]
 mod api_server;
@@ -41,6 +42,7 @@ mod document_keys;
 mod empty_payloads;
 mod environment;
 mod errors;
+mod fixed_attributes;
 mod formats;
 mod forms;
 mod git;

@@ -246,6 +246,14 @@ impl<'a> Evaluation<'a> {
         Ok(if operation == OperationName::Get { self.rules.shown(transformed) } else { transformed })
     }
 
+    /// Runs the steps of `get` on an entry of a list that stands for a read of the resource. See
+    /// [`Pipeline::apply_to_entry`].
+    pub fn transform_entry(&self, entry: Value) -> Result<Value, MetadataError> {
+        let (get, context) = (OperationName::Get, self.context(OperationName::Get));
+        let applied = self.pipeline(get)?.apply_to_entry(entry, context);
+        Ok(self.rules.shown(applied.map_err(|source| self.untransformable(get, source))?))
+    }
+
     /// Returns what the jq of `operation` sees in addition to its input.
     pub(super) fn context(&self, operation: OperationName) -> Context<'_> {
         let writes = matches!(operation, OperationName::Update | OperationName::Delete);

@@ -14,6 +14,11 @@ impl MemberPath {
         names.collect::<Option<_>>().map(Self)
     }
 
+    /// Whether `value` has the member.
+    pub fn is_in(&self, value: &Value) -> bool {
+        self.0.iter().try_fold(value, |value, name| value.get(name)).is_some()
+    }
+
     /// Returns the member of `value`, or null if there is none, as jq does. Returns `value` as an error if it has no
     /// members there, which is an error of jq.
     pub fn take(&self, value: Value) -> Result<Value, Value> {

@@ -119,7 +119,20 @@ impl Pipeline {
     ///
     /// Without steps, the value is returned unchanged. With steps, bytes are an error, because they have no attributes.
     pub fn apply(&self, value: Value, context: Context<'_>) -> Result<Value, TransformError> {
-        if self.is_empty() {
+        self.apply_after(0, value, context)
+    }
+
+    /// Like [`Self::apply`], for an entry of a list. Leaves out the first steps if they take a member that the entry lacks,
+    /// because lists rarely have an envelope around each entry.
+    pub fn apply_to_entry(&self, entry: Value, context: Context<'_>) -> Result<Value, TransformError> {
+        let lacks = |step: &&Compiled| matches!(step, Compiled::Member(path, _) if !path.is_in(&entry));
+        let left_out = self.steps.iter().take_while(lacks).count();
+        self.apply_after(left_out, entry, context)
+    }
+
+    /// Runs the steps after the first ones.
+    fn apply_after(&self, first: usize, value: Value, context: Context<'_>) -> Result<Value, TransformError> {
+        if self.steps.len() == first {
             return Ok(value);
         }
         if matches!(value, Value::Bytes(_)) {
@@ -127,14 +140,15 @@ impl Pipeline {
         }
         if self.steps.iter().any(|step| matches!(step, Compiled::Jq(_))) {
             // The recursion of jq depends on its input, so it needs a stack of known size.
-            return jq::on_large_stack(|| self.run(value, context)).map_err(TransformError::Panicked)?;
+            return jq::on_large_stack(|| self.run(first, value, context))
+                .map_err(TransformError::Panicked)?;
         }
-        self.run(value, context)
+        self.run(first, value, context)
     }
 
-    fn run(&self, value: Value, context: Context<'_>) -> Result<Value, TransformError> {
+    fn run(&self, first: usize, value: Value, context: Context<'_>) -> Result<Value, TransformError> {
         let at = |step| move |source| TransformError::Evaluation { step, source };
-        self.steps.iter().enumerate().try_fold(value, |value, (index, step)| match step {
+        self.steps.iter().enumerate().skip(first).try_fold(value, |value, (index, step)| match step {
             Compiled::Select(parts) => Ok(parts.select(value)),
             Compiled::Exclude(parts) => Ok(parts.exclude(value)),
             Compiled::Member(path, program) => path.take(value).or_else(|value| {

@@ -292,7 +292,7 @@ impl Remote {
     /// resource does not exist.
     pub(super) async fn of_entry(&self, at: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
         let (found, payload) = (at.with_remote_id(&entry.remote_id), entry.payload.clone());
-        let transform = move |at: &Resource| Ok(at.evaluation()?.transform(OperationName::Get, payload)?);
+        let transform = move |at: &Resource| Ok(at.evaluation()?.transform_entry(payload)?);
         let payload = evaluated(found.clone(), transform).await?;
         if payload.is_null() {
             return Err(SyncError::Absent(at.path.clone()));

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::metadata::Difference;
 use crate::metadata::document::OnRemove;
+use crate::metadata::{Difference, MetadataError, OperationName};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::secrets::{DeclaredSecrets, detect};
@@ -35,7 +35,7 @@ fn converge(
     let action = |step, reason| Action::new(desired.path.clone(), step, reason);
     let Some(payload) = &observed.payload else {
         if desired.rules.resolved().singleton {
-            return Ok(action(Step::Update, Reason::Different).sending(Call::update(desired, observed)));
+            return Ok(action(Step::Update, Reason::Different).sending(update(desired, observed)));
         }
         return Ok(action(Step::Create, Reason::Missing).sending(Call::create_first(desired, &observed.at)));
     };
@@ -56,8 +56,19 @@ fn converge(
         (true, true) => Reason::Forced,
         (false, _) => Reason::Different,
     };
-    let update = Action { differences, ..action(Step::Update, reason) };
-    Ok(update.sending(Call::update(desired, observed)))
+    let updates = Action { differences, ..action(Step::Update, reason) };
+    Ok(updates.sending(update(desired, observed)))
+}
+
+/// Returns the request that updates the `observed` resource. Fails if the payload does not state its alias: the address of
+/// the update has it, and the server may remove it.
+fn update(desired: &Resource, observed: &Observed) -> Result<Call, SyncError> {
+    let missing = desired.rules.identity().missing_in(&desired.payload, true);
+    if missing.is_empty() || desired.payload.as_object().is_none() {
+        return Call::update(desired, observed);
+    }
+    let (path, missing) = (desired.path.clone(), missing.join(", "));
+    Err(MetadataError::MissingAttributes { path, operation: OperationName::Update, missing }.into())
 }
 
 /// Returns the action for one resource according to `options`.
@@ -73,7 +84,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         }
         // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
-        Intent::Update => requested(desired, Step::Update, Call::update(desired, observed)?),
+        Intent::Update => requested(desired, Step::Update, update(desired, observed)?),
         Intent::Delete => match prune(desired, observed)? {
             Some(action) => Action { reason: Reason::Requested, ..action },
             // A deletion that is a reset has nothing to change.
@@ -217,7 +228,7 @@ pub fn decide_again(
         }
         (Step::Delete, _) => prune(desired, observed),
         (Step::Update, Reason::Requested) => {
-            Ok(Some(requested(desired, Step::Update, Call::update(desired, observed)?)))
+            Ok(Some(requested(desired, Step::Update, update(desired, observed)?)))
         }
         (_, reason) => possible(converge(desired, observed, reason == Reason::Forced, written)?).map(Some),
     }
