@@ -29,7 +29,7 @@ fn run(args: &[&str]) -> (Home, Run, String) {
 #[test]
 fn an_apply_completes_the_resource_at_its_location() {
     let (.., requests) = run(&["resource", "apply", "/shops/rio"]);
-    assert!(requests.ends_with("POST /shops\nGET /shops/41\nPUT /shops/41"), "{requests}");
+    assert!(requests.ends_with("POST /shops\nGET /shops/41\nPUT /shops/41\nGET /shops"), "{requests}");
 }
 
 #[rstest]
@@ -67,5 +67,9 @@ fn a_location_is_a_url() {
     home.write("repo/shops/rio/resource.json", r#"{"name": "rio"}"#);
     let run = home.run(&["resource", "apply", "/shops/rio"]);
     assert_eq!(run.code, 0, "{run}\n{}", server.requests());
-    assert!(server.requests().ends_with("POST /shops\nGET /shops/4%201"), "{}", server.requests());
+    assert!(
+        server.requests().ends_with("POST /shops\nGET /shops/4%201\nGET /shops"),
+        "{}",
+        server.requests()
+    );
 }

@@ -1,10 +1,15 @@
 //! Servers that assign ids, and ignore the id in the body of a create. No run finds what it created under the id in Git.
 
-use declarest_core::sync::{Options, Reading};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use declarest_core::path::LogicalPath;
+use declarest_core::sync::{self, Options, Reading, Recurrences, Selection, Session, Stop};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::api_server::{ApiServer, Ids};
+use crate::api_server::{Answer, ApiServer, Ids};
+use crate::client::client;
 use crate::rest_server::Config;
 use crate::world::{World, failure};
 
@@ -116,4 +121,56 @@ async fn a_create_may_leave_out_an_id_that_is_a_name() {
     world.declare("tasks/_/metadata.yaml", metadata);
     let report = world.sync_on(server.url(), &[]).await;
     assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+}
+
+/// A list that shows no tasks, as with a wrong filter in metadata. The server assigns ids.
+#[tokio::test]
+async fn a_list_that_does_not_show_a_created_resource_proves_nothing() {
+    let hides = Arc::new(AtomicBool::new(true));
+    let hidden = Arc::clone(&hides);
+    let server = ApiServer::start(&["/tasks"], move |request, store| {
+        if request.is("GET", "/tasks") && hidden.load(Ordering::Relaxed) {
+            return Answer::json(200, &json!([]));
+        }
+        request.rest(store, Ids::Given)
+    });
+    let world = declaring(&[("cut", r#"{"name":"cut"}"#)]);
+    world.declare("tasks/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let session = Session { client: client(server.url()), ..world.session() };
+    let run = async |recurrences: Option<Arc<Recurrences>>| {
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let options = Options { recurrences, ..Options::default() };
+        sync::run(&session, selection, &options, &Stop::default()).await
+    };
+    // A command.
+    let report = run(None).await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+    let remark = &report.unconfirmed[0].message;
+    assert!(remark.contains("the list of its collection does not show it"), "{remark}");
+    // Runs of the operator.
+    for _ in 0..2 {
+        let (_, message) = failure(&run(Some(Arc::default())).await);
+        assert!(
+            message.contains("does not show /tasks/cut, which an earlier run created with the id n7"),
+            "{message}"
+        );
+    }
+    assert_eq!(creates(&server), 1);
+    hides.store(false, Ordering::Relaxed);
+    assert_eq!(run(Some(Arc::default())).await.stats.unchanged, 1);
+}
+
+#[tokio::test]
+async fn a_created_resource_that_is_deleted_by_hand_is_created_again() {
+    let server = ApiServer::rest(&["/tasks"], Ids::Given);
+    let world = declaring(&[("cut", r#"{"name":"cut"}"#)]);
+    world.declare("tasks/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let session = Session { client: client(server.url()), ..world.session() };
+    for created in [1, 1] {
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let options = Options { recurrences: Some(Arc::default()), ..Options::default() };
+        let report = sync::run(&session, selection, &options, &Stop::default()).await;
+        assert_eq!((report.stats.created, report.stats.failed), (created, 0), "{report:?}");
+        server.remove(&server.paths()[0]);
+    }
 }

@@ -2,16 +2,46 @@
 
 use std::sync::{Arc, PoisonError};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use super::given;
-use super::write::{Attempt, Rest, decided, id_of, shown_whole};
+use super::write::{Attempt, Rest, Writer, decided, id_of, shown_whole};
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, Listing, Stated, is_named};
+use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::repository::metadata_file;
 use crate::server::{Response, ServerError};
-use crate::sync::model::{Action, Call, Match, Observed, Reason, Resource, Step, SyncError, Wanted};
+use crate::sync::model::{
+    Action, Call, Failure, FailureReason, ListAnswer, Match, Observed, Reason, Resource, Step, SyncError,
+    Wanted, Witness,
+};
 use crate::sync::tasks::evaluated;
+
+impl Writer {
+    /// Records the resources that lists must show from now on. If it `asks`, requests these lists: a further command would
+    /// create a resource again that its list does not show.
+    pub async fn check_lists(&self, asks: bool) {
+        let witnesses = std::mem::take(&mut *self.witnesses.lock().unwrap_or_else(PoisonError::into_inner));
+        for (collection, witness) in witnesses {
+            self.session.knowledge.expect_in_list(collection.clone(), witness.clone());
+            if !asks {
+                continue;
+            }
+            let Ok(Some(created)) = self.declared(&witness.path).await else { continue };
+            let list = self.referred.with_references_only().list_for(&created, &collection).await;
+            if matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing)) {
+                let Witness { path, id, .. } = witness;
+                let file = metadata_file(&path.parent().unwrap_or_else(LogicalPath::root));
+                let message = format!(
+                    "{path}: created with the id {id}, but the list of its collection does not show it, so a further \
+                     command may create it again; correct operations.list in {file}, so that it shows all resources"
+                );
+                self.note_unconfirmed(Failure::local(path, "create", FailureReason::NeverConverges, message));
+            }
+        }
+    }
+}
 
 impl Attempt<'_> {
     /// Some servers create members together with a new resource, such as the lists of a board. If one of them is the
@@ -46,12 +76,28 @@ impl Attempt<'_> {
             }
             self.check_found(&desired, id.as_deref()).await?;
             let wanted = Wanted::of(&desired);
+            self.expect_in_list(&desired, id.as_deref());
             let is_known = id.is_some() || self.call.states_id || wanted.one_name && !wanted.by_members;
             let mut created = self.writer.created.lock().unwrap_or_else(PoisonError::into_inner);
             created.insert(self.path(), is_known);
         }
         self.writer.ids.note(&self.action.path, self.call, id);
         Ok(Step::Create)
+    }
+
+    /// If only the list of its collection proved that the resource was absent, records that the list must show it.
+    fn expect_in_list(&self, desired: &Resource, id: Option<&str>) {
+        let at = self.call.at.as_ref().unwrap_or(&self.action.path);
+        let (Some(id), Some(collection)) = (id, at.parent()) else { return };
+        let by_list = self.call.request.method == Method::POST && Wanted::of(desired).id.is_none();
+        if by_list
+            && !desired.rules.has_secret_id()
+            && self.writer.knows_new_parents(&self.action.path).is_none()
+        {
+            let (path, id, alias) = (self.path(), id.to_owned(), desired.identity.alias.clone());
+            let mut witnesses = self.writer.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
+            witnesses.insert(collection, Witness { path, id, alias });
+        }
     }
 
     /// Fails if later runs do not find the resource that was created with this id: each of them would create another one.

@@ -381,6 +381,9 @@ impl Execution {
             save(written).await;
         }
         let Self { sender, tally, mut report, .. } = self;
+        // Where recurrences are watched, the next run requests the lists.
+        let asks = sender.stop.reason().is_none() && sender.writer.recurrences.is_none();
+        sender.writer.check_lists(asks).await;
         report.ids = sender.writer.ids.take();
         report.unconfirmed = sender.writer.take_unconfirmed();
         report.unconfirmed.sort_by(|a, b| a.path.cmp(&b.path));

@@ -16,7 +16,7 @@ use crate::repository::RepositoryError;
 use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
     Action, Call, Done, Doubt, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource,
-    Sending, Session, Step, SyncError, Wanted, WrittenValues, without,
+    Sending, Session, Step, SyncError, Wanted, Witness, WrittenValues, without,
 };
 use crate::sync::observe::{Lacking, References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
@@ -46,6 +46,8 @@ pub struct Writer {
     /// The lists of collections of created resources.
     pub new_lists: Arc<Remote>,
     pub recurrences: Option<Arc<Recurrences>>,
+    /// The last resource that the run has created in each collection on the server whose list proved that it was absent.
+    pub witnesses: Mutex<HashMap<LogicalPath, Witness>>,
     /// The resources that differ after a successful update, unless recurrences are watched.
     unconfirmed: Mutex<Vec<Failure>>,
 }
@@ -57,8 +59,8 @@ impl Writer {
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
         let referred = Remote::referring(&session, Arc::clone(&plan.references));
         let new_lists = referred.with_references_only();
-        let (ids, created, unconfirmed) = Default::default();
-        Self { session, given, ids, referred, created, new_lists, recurrences, unconfirmed }
+        let (ids, created, witnesses, unconfirmed) = Default::default();
+        Self { session, given, ids, referred, created, new_lists, recurrences, witnesses, unconfirmed }
     }
 
     /// Treats the ids of all created resources as known, because a further pass looks them up.
@@ -83,6 +85,11 @@ impl Writer {
             return None;
         }
         path.ancestors().filter_map(|parent| created.get(&parent).copied()).reduce(|all, known| all && known)
+    }
+
+    /// Records a remark about a resource that was written.
+    pub fn note_unconfirmed(&self, remark: Failure) {
+        self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).push(remark);
     }
 
     /// Removes and returns the resources that differ after a successful update.
@@ -381,7 +388,7 @@ impl<'a> Attempt<'a> {
             shown_instead(&differences)
         );
         let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
-        self.writer.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).push(unconfirmed);
+        self.writer.note_unconfirmed(unconfirmed);
         Ok(())
     }
 

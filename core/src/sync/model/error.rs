@@ -467,6 +467,11 @@ pub enum Doubt {
         "the payload states the id {0}, but the resource with its name has the id {1}; correct or remove the id in the payload"
     )]
     AnotherId(String, String),
+    /// An earlier run created the resource with this path and id in the collection, and the list does not show it.
+    #[error(
+        "the list of its collection does not show {0}, which an earlier run created with the id {1}; correct operations.list, so that it shows all resources"
+    )]
+    Unlisted(LogicalPath, String),
     /// The payload states the first id, and an undeclared resource with the same name has the second one.
     #[error(
         "the payload states the id {0}, and the list of its collection shows an undeclared resource with the same name and the id {1}, so the server may have assigned this id to it; remove the id from the payload and state resource.alias, or save the other resource to Git if it is another one"
@@ -539,12 +544,13 @@ impl Doubt {
                 | Self::OtherRules(_)
                 | Self::AliasNotListed(_)
                 | Self::Several(_)
+                | Self::Unlisted(..)
         )
     }
 
     /// Whether the next run may get an answer without a change of metadata.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::Shrank | Self::Hidden(_) | Self::ParentId)
+        matches!(self, Self::Failed(_) | Self::Shrank | Self::Hidden(_) | Self::ParentId | Self::Unlisted(..))
     }
 }
 

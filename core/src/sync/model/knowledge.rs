@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::{Options, Reading, Resource, Stats, Wanted};
-use crate::metadata::{Entry, Rules};
+use crate::metadata::{Entry, Listing, Rules};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 use crate::repository::Revision;
@@ -45,6 +45,8 @@ struct Known {
     keys: RandomState,
     /// Created resources that no run finds.
     lost: HashMap<LogicalPath, Lost>,
+    /// The last created resource of each collection that no list has shown yet, by the path of the collection on the server.
+    witnesses: HashMap<LogicalPath, Witness>,
     /// The resource at which the last run was stopped.
     stopped_at: Option<LogicalPath>,
     /// The resources that refer to values of others, by the paths of the others.
@@ -66,6 +68,24 @@ impl Known {
         let (wanted, collection) = (Wanted::of(desired), desired.path.parent());
         let names = wanted.unique().map(|name| self.keys.hash_one((&collection, name)));
         std::iter::once(self.keys.hash_one(&desired.path)).chain(names).collect()
+    }
+}
+
+/// A created resource that the list of its collection must show.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    /// Its path in the repository.
+    pub(crate) path: LogicalPath,
+    /// The id that the server assigned.
+    pub(crate) id: String,
+    pub(crate) alias: String,
+}
+
+impl Witness {
+    /// Whether `listing` shows it.
+    pub(crate) fn is_in(&self, listing: &Listing) -> bool {
+        let mut named = listing.with_id(&self.id).chain(listing.with_alias(&self.alias));
+        named.next().is_some()
     }
 }
 
@@ -264,6 +284,21 @@ impl Knowledge {
     /// Returns the resource that the server created for this path, and that runs do not find.
     pub(crate) fn lost(&self, path: &LogicalPath) -> Option<Lost> {
         self.known().lost.get(path).cloned()
+    }
+
+    /// Records a resource that the server created in `collection`, and that its list must show.
+    pub(crate) fn expect_in_list(&self, collection: LogicalPath, witness: Witness) {
+        self.known().witnesses.insert(collection, witness);
+    }
+
+    /// Returns the last created resource of `collection`, unless a list has shown it.
+    pub(crate) fn witness(&self, collection: &LogicalPath) -> Option<Witness> {
+        self.known().witnesses.get(collection).cloned()
+    }
+
+    /// Records that the list of `collection` shows its last created resource, or that this no longer exists.
+    pub(crate) fn shown_in_list(&self, collection: &LogicalPath) {
+        self.known().witnesses.remove(collection);
     }
 
     /// Stores the resource at which a run was stopped, if any. Returns that of the run before.

@@ -1,10 +1,12 @@
-//! Resources that the server created under other ids than those that Git states.
+//! Resources that earlier runs created and that reads do not show, so that each run would create one more.
 //!
 //! Many servers assign ids and ignore the id in the body of a create. If Git names a resource by such an id, no run finds
-//! the resource that an earlier create made, and each run would create one more.
+//! it. Without an id in Git, only the list of the collection proves absence, and metadata may state a wrong list.
 
 use super::undeclared::Candidates;
+use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, is_assigned};
+use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{Doubt, ListAnswer, Resource, SyncError, Wanted};
 use crate::sync::observe::Remote;
@@ -12,17 +14,20 @@ use crate::sync::observe::Remote;
 /// Members that name a resource for people.
 const NAMES: [&str; 5] = ["name", "alias", "clientId", "username", "key"];
 
-/// Fails if an earlier create may have made `absent`: a server that may assign ids lists a resource with another id and
-/// the same name, and no file declares that one.
+/// Fails if an earlier create may have made `absent`: the list lacks a created resource, or a server that may assign ids
+/// lists a resource with another id and the same name, and no file declares that one.
 pub async fn check_not_created(
     remote: &Remote,
     candidates: &Candidates,
     absent: &Resource,
 ) -> Result<(), SyncError> {
-    let Some(id) = Wanted::of(absent).id.filter(|id| is_assigned(id)) else { return Ok(()) };
-    let Some(collection) = absent.path.parent().filter(|_| absent.is_created_by_post()) else {
-        return Ok(());
+    let Some(collection) = absent.path.parent() else { return Ok(()) };
+    let Some(id) = Wanted::of(absent).id else {
+        return check_list(remote, &collection, absent).await;
     };
+    if !is_assigned(id) || !absent.is_created_by_post() {
+        return Ok(());
+    }
     let list = remote.list_for(absent, &collection).await;
     for other in namesakes(absent, id, &list) {
         let path = other.path(&collection, absent.rules.path_names())?;
@@ -31,6 +36,30 @@ pub async fn check_not_created(
             return Err(SyncError::Undecided(absent.path.clone(), doubt));
         }
     }
+    Ok(())
+}
+
+/// Fails if the list of `collection` does not show the last resource that was created in it, although that exists. Then
+/// the list does not prove that the server lacks `absent`.
+async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource) -> Result<(), SyncError> {
+    let knowledge = &remote.session.knowledge;
+    let Some(witness) = knowledge.witness(collection).filter(|_| absent.is_created_by_post()) else {
+        return Ok(());
+    };
+    let list = remote.list_for(absent, collection).await;
+    if !matches!(&*list, ListAnswer::Listed { listing, .. } if witness.is_in(listing)) {
+        let Ok(path) = collection.child(witness.path.name()) else { return Ok(()) };
+        let created = Resource::by_path(path.clone(), remote.rules(&path).await?)?;
+        match remote.read_at(&created.with_remote_id(&witness.id)).await {
+            Err(error) if error.category() == Category::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(_) => {
+                let doubt = Doubt::Unlisted(witness.path, witness.id);
+                return Err(SyncError::Undecided(absent.path.clone(), doubt));
+            }
+        }
+    }
+    knowledge.shown_in_list(collection);
     Ok(())
 }
 

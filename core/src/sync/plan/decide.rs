@@ -63,9 +63,10 @@ fn converge(
 /// Returns the request that updates the `observed` resource. Fails if the payload does not state its alias: the address of
 /// the update has it, and the server may remove it.
 fn update(desired: &Resource, observed: &Observed) -> Result<Call, SyncError> {
+    let call = Call::update(desired, observed)?;
     let missing = desired.rules.identity().missing_in(&desired.payload, true);
     if missing.is_empty() || desired.payload.as_object().is_none() {
-        return Call::update(desired, observed);
+        return Ok(call);
     }
     let (path, missing) = (desired.path.clone(), missing.join(", "));
     Err(MetadataError::MissingAttributes { path, operation: OperationName::Update, missing }.into())
