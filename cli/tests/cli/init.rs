@@ -177,6 +177,23 @@ fn secrets_are_kept_in_a_new_store() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// The first call finds the secrets.
+#[test]
+fn a_later_call_adds_the_store() {
+    let fresh = Fresh::new();
+    fresh.live("/shops/rio", r#"{"id": "rio", "password": "canary"}"#);
+    let refused = fresh.init(&[]);
+    assert!(refused.code == 2 && refused.stdout.contains("--secret-attributes keeps them"), "{refused}");
+    for _ in 0..2 {
+        let run = fresh.init(&["--secret-attributes"]);
+        assert_eq!(run.code, 0, "{run}");
+        let read = fresh.run(&["secret", "get", "/shops/rio:/password"]);
+        assert_eq!(read.stdout, "canary\n", "{read}");
+    }
+    let run = fresh.init(&["--filesystem"]);
+    assert!(run.code == 2 && run.stderr.contains("already exists with other settings"), "{run}");
+}
+
 #[test]
 fn the_document_is_found_at_a_usual_place() {
     let server = Server::new(&[

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::resource::{ImportOptions, Imported, Targets, outcome};
 use crate::context::{
-    Catalogue, CatalogueError, NewContext, NewHeader, NewSecretStore, Stored, is_reference,
+    Catalogue, CatalogueError, Context, NewContext, NewHeader, NewSecretStore, Stored, is_reference,
 };
 use crate::error::Failure;
 use crate::interrupt::block_on;
@@ -107,9 +107,13 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     new.openapi = document.as_ref().map(|document| document.setting(&new.directory));
     // Create what is missing.
     let changed = with_context(&stored, &new, false)?;
-    let is_new = !stored.catalogue.contexts.iter().any(|context| context.name.0 == new.name);
+    let known = stored.catalogue.contexts.iter().find(|context| context.name.0 == new.name);
+    let is_new = known.is_none();
     if is_new {
         create_directory(&new.directory)?;
+    }
+    let adds_store = new.secret_store.is_some() && known.is_some_and(|known| known.secret_store.is_none());
+    if is_new || adds_store {
         if let Some(store) = &new.secret_store {
             create_key(&store.key_file)?;
         }
@@ -205,6 +209,8 @@ fn with_context(stored: &Stored, new: &NewContext, probe: bool) -> Result<Stored
     match catalogue.contexts.iter_mut().find(|known| known.name == context.name) {
         Some(known) if probe => *known = context,
         Some(known) if *known == context => {}
+        // An earlier call may have found secrets for which there was no store.
+        Some(known) if *known == (Context { secret_store: None, ..context.clone() }) => *known = context,
         Some(_) => {
             return Err(Failure::invalid(format!(
                 "context \"{name}\" already exists with other settings; delete it with \"declarest context delete \

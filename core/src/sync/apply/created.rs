@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use futures::StreamExt as _;
 use http::{Method, StatusCode};
 
 use super::given;
@@ -23,22 +24,31 @@ impl Writer {
     /// create a resource again that its list does not show.
     pub async fn check_lists(&self, asks: bool) {
         let witnesses = std::mem::take(&mut *self.witnesses.lock().unwrap_or_else(PoisonError::into_inner));
-        for (collection, witness) in witnesses {
+        for (collection, witness) in &witnesses {
             self.session.knowledge.expect_in_list(collection.clone(), witness.clone());
-            if !asks {
-                continue;
-            }
-            let Ok(Some(created)) = self.declared(&witness.path).await else { continue };
-            let list = self.referred.with_references_only().list_for(&created, &collection).await;
-            if matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing)) {
-                let Witness { path, id, .. } = witness;
-                let file = metadata_file(&path.parent().unwrap_or_else(LogicalPath::root));
-                let message = format!(
-                    "{path}: created with the id {id}, but the list of its collection does not show it, so a further \
-                     command may create it again; correct operations.list in {file}, so that it shows all resources"
-                );
-                self.note_unconfirmed(Failure::local(path, "create", FailureReason::NeverConverges, message));
-            }
+        }
+        if asks {
+            let remarks = futures::stream::iter(witnesses);
+            let remarks = remarks
+                .for_each_concurrent(self.session.client.max_concurrency(), |(collection, witness)| {
+                    self.check_list(collection, witness)
+                });
+            remarks.await;
+        }
+    }
+
+    /// Records a remark if the list of `collection` does not show `witness`.
+    async fn check_list(&self, collection: LogicalPath, witness: Witness) {
+        let Ok(Some(created)) = self.declared(&witness.path).await else { return };
+        let list = self.referred.with_references_only().list_for(&created, &collection).await;
+        if matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing)) {
+            let Witness { path, id, .. } = witness;
+            let file = metadata_file(&path.parent().unwrap_or_else(LogicalPath::root));
+            let message = format!(
+                "{path}: created with the id {id}, but the list of its collection does not show it, so a further \
+                 command may create it again; correct operations.list in {file}, so that it shows all resources"
+            );
+            self.note_unconfirmed(Failure::local(path, "create", FailureReason::NeverConverges, message));
         }
     }
 }

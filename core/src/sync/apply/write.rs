@@ -394,13 +394,18 @@ impl<'a> Attempt<'a> {
 
     /// Whether the answer to an update has another alias than the resource, or a blank one.
     async fn is_renamed(&self, response: &Response) -> bool {
-        let Ok(desired) = self.desired().await else { return false };
-        let wanted = Wanted::of(&desired);
-        let alias = desired.rules.identity().alias().simple().filter(|_| wanted.states_alias);
-        let answer = response.decode_briefly(desired.rules.payload_type());
-        alias
-            .and_then(|alias| alias.get(&answer))
-            .is_some_and(|shown| shown.scalar_text().is_none_or(|shown| !wanted.answers_to(shown.trim())))
+        let path = &self.action.path;
+        let Ok(rules) = self.writer.referred.rules(path).await else { return false };
+        let alias = rules.identity().alias().simple().filter(|_| rules.identity().explicit_alias());
+        let answer = response.decode_briefly(rules.payload_type());
+        let Some(shown) = alias.and_then(|alias| alias.get(&answer)) else { return false };
+        let shown = shown.scalar_text().unwrap_or_default();
+        // Most resources have the path of their alias, so the declaration is not read again.
+        if rules.path_names().decode(path.name()) == shown.trim() {
+            return false;
+        }
+        let desired = self.desired().await;
+        desired.is_ok_and(|desired| !Wanted::of(&desired).answers_to(shown.trim()))
     }
 
     /// Returns the differences that remain after an update, if its answer has content. Many servers keep attributes that
