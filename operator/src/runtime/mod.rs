@@ -60,6 +60,12 @@ pub enum RuntimeError {
     Api(#[from] ApiError),
     #[error("cannot load manifests: {0}")]
     Manifests(#[from] ManifestsError),
+    #[error(
+        "the state directory {} is in the directory of manifests {}, so its files would be read as manifests; set another --state-dir",
+        state.display(),
+        manifests.display()
+    )]
+    StateAmongManifests { state: PathBuf, manifests: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     Kubeconfig { path: PathBuf, source: std::io::Error },
     #[error("cannot set up the access to the in-process API: {0}")]

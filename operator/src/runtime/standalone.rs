@@ -1,6 +1,6 @@
 //! Runs the operator without a cluster: the same controllers, on an in-process API that is filled from manifests.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ pub async fn run(
 ) -> Result<(), RuntimeError> {
     let stop = signals::stop_on_signal()?;
     directories::ensure_private(&options.state_dir)?;
+    check_apart(&options.manifests, &options.state_dir)?;
     // Two operators on one state would both write to the same servers.
     let _lock = directories::lock(&options.state_dir)?;
     let api = Api::restore(crd::all(), &options.state_dir)?;
@@ -62,6 +63,19 @@ pub async fn run(
     result
 }
 
+/// Fails if the files of the state directory would be read as manifests.
+fn check_apart(manifests: &Path, state: &Path) -> Result<(), RuntimeError> {
+    let (Ok(real_manifests), Ok(real_state)) = (manifests.canonicalize(), state.canonicalize()) else {
+        return Ok(());
+    };
+    let Ok(below) = real_state.strip_prefix(&real_manifests) else { return Ok(()) };
+    let is_hidden = |part: Component<'_>| part.as_os_str().to_string_lossy().starts_with('.');
+    if below.components().any(is_hidden) {
+        return Ok(());
+    }
+    Err(RuntimeError::StateAmongManifests { state: state.to_owned(), manifests: manifests.to_owned() })
+}
+
 /// Serves the API, and writes a kubeconfig for it.
 async fn listen(
     api: &Api,
@@ -82,4 +96,25 @@ async fn listen(
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::beside("manifests", "state", false)]
+    #[case::below("manifests", "manifests/state", true)]
+    #[case::the_same("manifests", "manifests", true)]
+    #[case::hidden("manifests", "manifests/.state", false)]
+    #[case::above("state/manifests", "state", false)]
+    fn state_is_not_among_manifests(#[case] manifests: &str, #[case] state: &str, #[case] refused: bool) {
+        let root = tempfile::tempdir().unwrap();
+        let [manifests, state] = [manifests, state].map(|directory| root.path().join(directory));
+        std::fs::create_dir_all(&manifests).unwrap();
+        std::fs::create_dir_all(&state).unwrap();
+        assert_eq!(check_apart(&manifests, &state).is_err(), refused);
+    }
 }

@@ -24,6 +24,8 @@ use document::{Document, ScanError};
 const MANAGER: &str = "declarest-manifests";
 /// The time without changes before manifests are read, because editors write in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(200);
+/// The longest wait for the end of changes.
+const SETTLE: Duration = Duration::from_secs(2);
 /// Interval at which all manifests are applied again. This also reverts changes by other clients.
 const REAPPLY_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -289,9 +291,11 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Waits until no change has arrived for the debounce time.
+    /// Waits until no change has arrived for the debounce time, but not much longer: a process may write all the time.
     async fn settle(&mut self) {
-        while let Ok(Some(())) = tokio::time::timeout(DEBOUNCE, self.received.recv()).await {}
+        let quiet =
+            async { while let Ok(Some(())) = tokio::time::timeout(DEBOUNCE, self.received.recv()).await {} };
+        let _ = tokio::time::timeout(SETTLE, quiet).await;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Access to `metadata`, and the rules of all objects.
 
+use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::resource::ResourceType;
@@ -128,6 +129,12 @@ pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<
                 errors.push(FieldError::invalid(path, &owner[field], "must not be empty"));
             }
         }
+    }
+    // An object whose metadata cannot be decoded could be written, and not be read again.
+    if errors.is_empty()
+        && let Err(error) = serde_json::from_value::<ObjectMeta>(metadata.clone())
+    {
+        errors.push(FieldError::invalid("metadata", &json!("(not shown)"), &error.to_string()));
     }
     errors
 }

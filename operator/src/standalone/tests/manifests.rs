@@ -111,6 +111,11 @@ async fn an_invalid_document_is_reported_with_its_place(
     "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringdata: {a: b}\n",
     "unknown field \"stringdata\"; use apiVersion, kind"
 )]
+#[case::labels_are_a_text(
+    "a.yaml",
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: x, labels: foo}\nstringData: {a: c4nary}\n",
+    "metadata: Invalid value"
+)]
 #[case::unknown_kind(
     "a.yaml",
     "apiVersion: declarest.io/v1alpha9\nkind: Widget\nmetadata: {name: w}\n",
@@ -130,6 +135,7 @@ async fn nothing_is_deleted_while_a_document_cannot_be_read(
     let report = load(directory.path(), &client).await;
     assert!(report.deletions_withheld);
     assert!(report.problems[0].message.contains(message), "{:?}", report.problems);
+    assert!(!report.problems[0].message.contains("c4nary"), "{:?}", report.problems);
     assert_eq!(names(&client).await, ["default/w"]);
     fs::remove_file(directory.path().join(file)).unwrap();
     assert_eq!(load(directory.path(), &client).await.deleted, 1);
@@ -231,7 +237,19 @@ async fn a_watched_directory_is_applied_until_shutdown() {
     fs::create_dir(directory.path().join("sub")).unwrap();
     fs::write(directory.path().join("sub/a.yaml"), manifest("a", "http://again")).unwrap();
     wait_for(&client, "a", true).await;
+    // A log that another process writes all the time.
+    let log = directory.path().join("app.log");
+    let stop = shutdown.clone();
+    let logging = std::thread::spawn(move || {
+        while !stop.is_cancelled() {
+            fs::write(&log, "line").unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    fs::write(directory.path().join("c.yaml"), manifest("c", "http://c")).unwrap();
+    wait_for(&client, "c", true).await;
     shutdown.cancel();
+    logging.join().unwrap();
     tokio::time::timeout(Duration::from_secs(10), watching).await.expect("the watch ends").unwrap();
     assert_eq!(refusal(widgets(&client).get("none").await).0, 404);
 }
