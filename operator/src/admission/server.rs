@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, to_bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
@@ -21,10 +22,10 @@ use crate::http_server::{HttpServer, Limits};
 /// Limit of a body in bytes. The API server has the same limit for objects.
 const MAX_BODY: usize = 3 << 20;
 
-/// The number of requests whose bodies are read and reviewed at once; others wait. It limits their memory.
-const AT_ONCE: usize = 16;
-/// Limit of the time of a request with its body. An API server waits as long.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// The number of bodies that are read at once; others wait. It limits their memory.
+const AT_ONCE: usize = 32;
+/// Limit of the time in which a body must arrive. An API server waits 10 s for the response.
+const BODY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An API server closes a connection that it did not use for 90 s. If the webhook closed it earlier, a request that is
 /// sent at that time would fail.
@@ -54,14 +55,17 @@ fn path<K: Reviewed>() -> String {
     format!("/validate-declarest-io-v1alpha1-{}", K::NAME.to_lowercase())
 }
 
-/// Answers 503 if a request does not end in time, for example because its body does not arrive.
+/// Reads the body of a request. Answers 408 if it does not arrive in time, and 413 if it is too large.
 async fn limited(State(slots): State<Arc<Semaphore>>, request: Request, next: Next) -> Response {
-    let response = async {
-        let _slot = slots.acquire().await;
-        next.run(request).await
+    let slot = slots.acquire().await;
+    let (parts, body) = request.into_parts();
+    let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
-    let response = tokio::time::timeout(DEADLINE, response).await;
-    response.unwrap_or_else(|_| StatusCode::SERVICE_UNAVAILABLE.into_response())
+    drop(slot);
+    next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
 async fn respond<K: Reviewed>(

@@ -353,7 +353,7 @@ async fn hostile_requests_are_rejected() {
     assert!(plain.send().await.is_err());
 }
 
-/// Bodies that never end occupy all places for 10 s.
+/// Bodies that never end occupy all places for 3 s.
 #[tokio::test]
 async fn a_review_is_answered_although_other_bodies_do_not_arrive() {
     let host = Host::new().await;
@@ -368,9 +368,10 @@ async fn a_review_is_answered_although_other_bodies_do_not_arrive() {
     let other = policy("b", "/b");
     let review = host.denial("CREATE", &other, &Value::Null);
     tokio::time::timeout(Duration::from_secs(40), review).await.unwrap();
+    // The end of a connection may be noticed before the response is read.
     let refused = endless.await.unwrap();
     assert!(
-        refused.iter().all(|answer| answer.as_ref().is_ok_and(|answer| answer.status() == 503)),
+        refused.iter().all(|answer| !answer.as_ref().is_ok_and(|answer| answer.status() != 408)),
         "{refused:?}"
     );
 }
