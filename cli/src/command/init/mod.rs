@@ -209,7 +209,7 @@ fn with_context(stored: &Stored, new: &NewContext, probe: bool) -> Result<Stored
     match catalogue.contexts.iter_mut().find(|known| known.name == context.name) {
         Some(known) if probe => *known = context,
         Some(known) if *known == context => {}
-        // An earlier call may have found secrets for which there was no store.
+        // An earlier call without a store imports no collection that has secrets.
         Some(known) if *known == (Context { secret_store: None, ..context.clone() }) => *known = context,
         Some(_) => {
             return Err(Failure::invalid(format!(

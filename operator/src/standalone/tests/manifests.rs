@@ -204,7 +204,6 @@ async fn a_missing_directory_is_an_error() {
     assert!(error.to_string().contains("/nonexistent/manifests"), "{error}");
 }
 
-/// Waits until the widget of the manifest exists (or does not).
 /// Such an object could not be read again.
 #[tokio::test]
 async fn metadata_of_a_wrong_type_is_refused() {
@@ -220,6 +219,7 @@ async fn metadata_of_a_wrong_type_is_refused() {
     }
 }
 
+/// Waits until the widget of the manifest exists (or does not).
 async fn wait_for(client: &kube::Client, name: &str, present: bool) {
     let reached = async {
         while widgets(client).get_opt(name).await.unwrap().is_some() != present {
