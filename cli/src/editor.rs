@@ -11,6 +11,8 @@ use crate::interrupt;
 use crate::invocation::Invocation;
 use crate::terminal::{self, TerminalError};
 
+/// The variables with the editor of the user, by the convention of POSIX systems.
+const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
 /// The default editor.
 const DEFAULT: &str = "vi";
 
@@ -48,7 +50,7 @@ impl Categorized for EditorError {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct EditorArgument {
-    /// Editor command; by default defaultEditor of the catalogue, otherwise vi
+    /// Editor command; by default defaultEditor of the catalogue, otherwise $VISUAL, $EDITOR or vi
     #[arg(long, value_name = "COMMAND")]
     editor: Option<String>,
 }
@@ -63,11 +65,14 @@ impl EditorArgument {
     /// Returns the editor to use.
     pub fn editor(&self, invocation: &Invocation) -> Result<Editor, Failure> {
         let given = |command: &String| !command.trim().is_empty();
-        let command = match self.editor.clone().filter(given) {
-            Some(command) => Some(command),
-            None => invocation.catalogue_text()?.catalogue.default_editor.map(|text| text.0).filter(given),
-        };
-        Ok(Editor { command: command.unwrap_or_else(|| DEFAULT.to_owned()) })
+        if let Some(command) = self.editor.clone().filter(given) {
+            return Ok(Editor { command });
+        }
+        let configured =
+            invocation.catalogue_text()?.catalogue.default_editor.map(|text| text.0).filter(given);
+        let of_user =
+            || VARIABLES.iter().find_map(|name| invocation.environment.get(name)).map(str::to_owned);
+        Ok(Editor { command: configured.or_else(of_user).unwrap_or_else(|| DEFAULT.to_owned()) })
     }
 }
 

@@ -179,8 +179,8 @@ pub fn summary(drifts: &[Drift], failed: usize) -> String {
     format!("Summary: {}", counts.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns a side of the diff as lines.
-fn document(side: Option<&Value>, format: PayloadType) -> String {
+/// Returns a value, such as a side of the diff, as lines.
+pub(super) fn document(side: Option<&Value>, format: PayloadType) -> String {
     let mut text = match side {
         None | Some(Value::Null) => return String::new(),
         Some(Value::Bytes(bytes)) => {

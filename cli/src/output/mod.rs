@@ -1,6 +1,7 @@
 //! Output of commands: results on standard output, messages on standard error.
 
 pub mod applied;
+mod changed_lines;
 pub mod diff;
 mod messages;
 pub mod plan;

@@ -8,6 +8,7 @@ use declarest_core::payload::{PayloadType, Value};
 use declarest_core::sync::{Action, Failure, Kept, Plan, PruneRefused, Reason, Step};
 use serde::Serialize;
 
+use super::changed_lines::changed_lines;
 use super::diff::DiffRecord;
 
 /// The maximum number of characters of a value in text.
@@ -206,9 +207,9 @@ fn sign(action: &Action) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Returns a line for each difference of an action, such as `/tier: "free" -> "gold"`.
+/// Returns the lines about the differences of an action, such as `/tier: "free" -> "gold"`.
 pub fn differences(action: &Action) -> Vec<String> {
-    let mut lines: Vec<String> = action.differences.iter().take(LINES).map(line).collect();
+    let mut lines: Vec<String> = action.differences.iter().take(LINES).flat_map(lines).collect();
     if action.differences.len() > LINES {
         lines.push(format!("... {} more", action.differences.len() - LINES));
     }
@@ -216,33 +217,69 @@ pub fn differences(action: &Action) -> Vec<String> {
     lines
 }
 
-fn line(difference: &Difference) -> String {
+/// Returns a line, and below it those that differ if both values are long.
+fn lines(difference: &Difference) -> Vec<String> {
     let Difference { path, change, desired, observed } = difference;
     let path = if path.is_empty() { "the whole resource" } else { path };
-    match change {
+    let line = match change {
         // The server has a value that is not desired.
         Change::Add => format!("{path}: {} -> (removed)", folded(observed)),
         Change::Remove => format!("{path}: (absent) -> {}", folded(desired)),
         Change::Replace if desired == observed => format!("{path}: (secret value changes)"),
+        Change::Replace if short(observed).is_none() && short(desired).is_none() => {
+            return long(path, observed, desired);
+        }
         Change::Replace => format!("{path}: {} -> {}", folded(observed), folded(desired)),
+    };
+    vec![line]
+}
+
+fn long(path: &str, observed: &Value, desired: &Value) -> Vec<String> {
+    let mut lines = vec![format!("{path}: {} -> {}", size(observed), size(desired))];
+    let changed = changed_lines(observed, desired);
+    lines.extend(changed.iter().take(LINES).map(|line| format!("  {line}")));
+    if changed.len() > LINES {
+        lines.push(format!("  ... {} more lines", changed.len() - LINES));
+    }
+    lines
+}
+
+/// Returns a value on one line; `None` if it is long.
+fn short(value: &Value) -> Option<String> {
+    match value {
+        Value::Bytes(bytes) => {
+            Some(format!("<binary {}, {} bytes>", PayloadType::OctetStream.media_type(), bytes.len()))
+        }
+        Value::Object(members) if members.len() > 3 => None,
+        Value::Array(items) if items.len() > 5 => None,
+        value => Some(json(value)).filter(|text| text.chars().count() <= VALUE),
     }
 }
 
 /// Returns a value on one line, shortened if it is long.
 fn folded(value: &Value) -> String {
-    let text = match value {
-        Value::Bytes(bytes) => {
-            return format!("<binary {}, {} bytes>", PayloadType::OctetStream.media_type(), bytes.len());
+    short(value).unwrap_or_else(|| match value {
+        Value::Object(members) if members.len() > 3 => size(value),
+        Value::Array(items) if items.len() > 5 => size(value),
+        value => {
+            let text = json(value);
+            let start: String = text.chars().take(VALUE).collect();
+            format!("{start}... ({} characters)", text.chars().count())
         }
-        Value::Object(members) if members.len() > 3 => return format!("{{{} members}}", members.len()),
-        Value::Array(items) if items.len() > 5 => return format!("[{} items]", items.len()),
-        value => serde_json::to_string(value).unwrap_or_default(),
-    };
-    if text.chars().count() <= VALUE {
-        return text;
+    })
+}
+
+/// Returns the size of a long value.
+fn size(value: &Value) -> String {
+    match value {
+        Value::Object(members) => format!("{{{} members}}", members.len()),
+        Value::Array(items) => format!("[{} items]", items.len()),
+        value => format!("({} characters)", value.as_str().unwrap_or_default().chars().count()),
     }
-    let start: String = text.chars().take(VALUE).collect();
-    format!("{start}... ({} characters)", text.chars().count())
+}
+
+fn json(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -257,6 +294,22 @@ mod tests {
     #[case("a ````` b", "``````")]
     fn fences_are_longer_than_the_content(#[case] body: &str, #[case] expected: &str) {
         assert_eq!(fence(body), expected);
+    }
+
+    #[test]
+    fn long_values_are_shown_by_the_lines_that_differ() {
+        let items = |last: i64| Value::Array((1..=5).chain([last]).map(Value::Int).collect());
+        let (desired, observed) = (items(7), items(6));
+        let difference = Difference { path: "/list".to_owned(), change: Change::Replace, desired, observed };
+        assert_eq!(lines(&difference), ["/list: [6 items] -> [6 items]", "  -   6", "  +   7"]);
+        let text = |end: &str| Value::from("a line\n".repeat(20) + end);
+        let difference = Difference { desired: text("new"), observed: text("old"), ..difference };
+        assert_eq!(lines(&difference), ["/list: (143 characters) -> (143 characters)", "  - old", "  + new"]);
+        let many =
+            |last: u32| Value::from((0..last).fold(String::new(), |text, line| format!("{text}{line}\n")));
+        let shown = lines(&Difference { desired: many(60), observed: many(30), ..difference });
+        assert_eq!(shown[..2], ["/list: (80 characters) -> (170 characters)", "  + 30"]);
+        assert_eq!(shown.last().unwrap(), "  ... 10 more lines");
     }
 
     #[rstest]

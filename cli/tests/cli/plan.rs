@@ -215,6 +215,26 @@ fn long_values_are_folded() {
 }
 
 #[test]
+fn a_long_text_is_shown_by_the_lines_that_differ() {
+    let world =
+        World::new(&["/rules"], &[("rules/_/metadata.yaml", "resource: {id: /name, alias: /name}\n")]);
+    let rules = |last: &str| format!("{}allow {last}\n", "deny all\n".repeat(20));
+    world.live("/rules/a", &serde_json::json!({"name": "a", "rules": rules("read")}).to_string());
+    let declared = serde_json::json!({"name": "a", "rules": rules("write")});
+    world.declare("rules/a/resource.json", &declared.to_string());
+    insta::assert_snapshot!(world.run(&["plan", "/rules"]), @r#"
+    exit 0
+    --- stdout
+    ~ /rules/a
+        /rules: (191 characters) -> (192 characters)
+          - allow read
+          + allow write
+    Plan: 0 to create, 1 to update, 0 to delete, 0 unchanged.
+    --- stderr
+    "#);
+}
+
+#[test]
 fn a_dry_run_prints_the_plan_and_writes_nothing() {
     let world = shops();
     insta::assert_snapshot!(world.run(&["resource", "apply", "/shops", "--dry-run"]), @r#"

@@ -111,3 +111,55 @@ fn an_edit_that_cannot_be_read_changes_nothing() {
     assert_eq!(code, 2, "{shown}");
     assert_eq!(world.declared("shops/rio/resource.yaml"), before);
 }
+
+/// Edits the resource with this command of a shell, which gets the file as its argument.
+fn edit(world: &World, path: &str, editor: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
+    let args = [&["resource", "edit", path], editor].concat();
+    let path = std::env::var("PATH").unwrap();
+    let variables = [&[("TERM", "dumb"), ("PATH", path.as_str())], variables].concat();
+    Terminal::start(world.home.command(&args, &variables)).end()
+}
+
+#[rstest]
+#[case::value(
+    "sed -i s/gold/free/",
+    "# The owner is team a.\ntier: free  # Until May.\nid: rio\ntags: &tags [a]\nothers: *tags\n"
+)]
+#[case::comment(
+    "sed -i s/May/June/",
+    "# The owner is team a.\ntier: gold  # Until June.\nid: rio\ntags: &tags [a]\nothers: *tags\n"
+)]
+fn an_edit_keeps_the_comments_of_the_file(#[case] editor: &str, #[case] expected: &str) {
+    let stored =
+        "# The owner is team a.\ntier: gold  # Until May.\nid: rio\ntags: &tags [a]\nothers: *tags\n";
+    let metadata = "resource: {id: /id, defaults: {value: {size: 1}}}\n";
+    let world =
+        World::new(&["/shops"], &[("shops/_/metadata.yaml", metadata), ("shops/rio/resource.yaml", stored)]);
+    let (code, shown) = edit(&world, "/shops/rio", &["--editor", editor], &[]);
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(world.declared("shops/rio/resource.yaml").unwrap(), expected);
+}
+
+#[test]
+fn an_edit_that_adds_a_plain_secret_is_refused() {
+    let world = World::new(
+        &["/shops"],
+        &[
+            ("shops/_/metadata.yaml", "resource: {id: /id, secretAttributes: [/pin]}\n"),
+            ("shops/rio/resource.yaml", "# A comment\nid: rio\npin: '{{secret .}}'\n"),
+        ],
+    );
+    let (code, shown) = edit(&world, "/shops/rio", &["--editor", "sed -i s/{{.*}}/canary/"], &[]);
+    assert_eq!(code, 2, "{shown}");
+    assert!(world.declared("shops/rio/resource.yaml").unwrap().contains("{{secret .}}"), "{shown}");
+}
+
+#[rstest]
+#[case::editor(&[("EDITOR", "sed -i s/hello/bye/")])]
+#[case::visual(&[("EDITOR", "false"), ("VISUAL", "sed -i s/hello/bye/")])]
+fn the_editor_of_the_user_is_the_default(#[case] variables: &[(&str, &str)]) {
+    let world = shops();
+    let (code, shown) = edit(&world, "/shops/rio", &["--ignore-warnings"], variables);
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(world.declared("shops/rio/note.txt").as_deref(), Some("bye"));
+}

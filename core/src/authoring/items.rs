@@ -57,7 +57,7 @@ fn draft(
         (item.get("LogicalPath").and_then(Value::as_str), item.get("Payload"))
     {
         let path = LogicalPath::parse(path).map_err(|error| unusable(&error))?;
-        return Ok(Draft { path, payload: payload.clone(), descriptor: None });
+        return Ok(Draft::new(path, payload.clone()));
     }
     let name = name(rules, item).ok_or_else(|| AuthoringError::Nameless {
         collection: collection.clone(),
@@ -69,7 +69,7 @@ fn draft(
         alias: name,
         source,
     })?;
-    Ok(Draft { path, payload: item.clone(), descriptor: None })
+    Ok(Draft::new(path, item.clone()))
 }
 
 fn name(rules: &Rules, item: &Value) -> Option<String> {

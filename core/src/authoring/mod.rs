@@ -40,9 +40,17 @@ pub struct Draft {
     pub payload: Value,
     /// The requested format of the file, if any.
     pub descriptor: Option<Descriptor>,
+    /// The text that the payload was read from, if any. It becomes the file, with its comments, if the file has this
+    /// payload and format.
+    pub text: Option<Vec<u8>>,
 }
 
 impl Draft {
+    /// Returns a draft without a requested format.
+    pub fn new(path: LogicalPath, payload: Value) -> Self {
+        Self { path, payload, descriptor: None, text: None }
+    }
+
     /// Omits values that equal the resource's defaults.
     pub fn prune_defaults(&mut self, metadata: &Metadata) -> Result<(), AuthoringError> {
         let rules = metadata.rules(&self.path)?;
@@ -95,13 +103,14 @@ pub struct Prepared {
     stale: Vec<String>,
     descriptor: Option<Descriptor>,
     format: Option<PayloadType>,
+    text: Option<Vec<u8>>,
 }
 
 impl Prepared {
     /// Prepares `draft` for storing: moves its externalized attributes to their own files, and omits values that
     /// equal its defaults. Blocks.
     pub fn new(store: &Store, metadata: &Metadata, draft: Draft) -> Result<Self, AuthoringError> {
-        let Draft { path, payload, descriptor } = draft;
+        let Draft { path, payload, descriptor, text } = draft;
         let rules = metadata.rules(&path)?;
         let resolved = rules.resolved();
         let attributes = &resolved.externalized_attributes;
@@ -115,7 +124,7 @@ impl Prepared {
             Some(Format::Concrete(payload_type)) => Some(payload_type),
             Some(Format::Any) | None => None,
         };
-        Ok(Self { path, saved, stale, descriptor, format })
+        Ok(Self { path, saved, stale, descriptor, format, text })
     }
 
     /// The resource.
@@ -138,6 +147,7 @@ impl Prepared {
         Save {
             descriptor: self.descriptor.as_ref(),
             format: self.format,
+            text: self.text.as_deref(),
             sidecars: &self.saved.sidecars,
             stale: &self.stale,
         }

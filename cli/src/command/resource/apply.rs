@@ -275,7 +275,7 @@ impl Run<'_> {
         let store = self.workspace.store()?;
         let draft = |(resource, observed): &(Resource, Observed)| {
             let payload = with_placeholders_of(&resource.payload, observed.payload.clone()?);
-            Some(Draft { path: resource.path.clone(), payload, descriptor: None })
+            Some(Draft::new(resource.path.clone(), payload))
         };
         let drafts = observed.iter().filter_map(draft).collect();
         let has_store = self.workspace.context.secret_store().is_ok();

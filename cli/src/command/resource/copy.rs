@@ -5,9 +5,11 @@ use std::sync::Arc;
 use clap::Args;
 use declarest_core::authoring::{Batch, Draft, SecretOptions, check_absent};
 use declarest_core::metadata::document::merge;
+use declarest_core::metadata::includes::referenced;
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::{Class, Descriptor, PayloadType, Value, decode, encode};
-use declarest_core::repository::RepositoryError;
+use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
+use declarest_core::repository::{MAX_PAYLOAD, RepositoryError, resource_file};
+use declarest_core::secrets::{decode_file, encode_file};
 
 use super::change::Change;
 use super::item::Item;
@@ -79,7 +81,7 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
         named_as_its_path(&workspace, &target, &source.payload)?;
         let store = authoring.store()?;
         let Source { payload, descriptor, observed, .. } = source;
-        let draft = Draft { path: target, payload, descriptor };
+        let draft = Draft { descriptor, ..Draft::new(target, payload) };
         if !arguments.force {
             check_absent(&store, [&draft.path])?;
         }
@@ -100,7 +102,8 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
         if format.payload_type.class() == Class::Binary {
             return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
         }
-        let before = encode(format.payload_type, &payload)?;
+        let stored = if observed { None } else { text(&workspace, &path)? };
+        let before = stored.map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
         let name = format!("the resource {path}");
         let edited = editor.edit(&name, &before, &format.extension)?;
         if edited == before {
@@ -110,9 +113,9 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
         if workspace.declared(&path)?.map(|now| now.payload) != (!observed).then(|| payload.into()) {
             return Err(EditorError::Changed(name).into());
         }
-        let payload = decode(format.payload_type, &edited)
+        let payload = decode_file(format.payload_type, &edited)
             .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
-        let draft = Draft { path: path.clone(), payload, descriptor };
+        let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
         save(&workspace, authoring, draft, false, invocation).await?;
         invocation.messages.verbose(1, &format!("edited {path}"));
         Ok(())
@@ -169,6 +172,17 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     let item = Item::observed(path, observed, &workspace.metadata)?;
     let descriptor = item.format().cloned();
     Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
+}
+
+/// Returns the text of the resource's file, so that its comments are kept; `None` if the file includes others.
+fn text(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Option<Vec<u8>>, Failure> {
+    let tree = workspace.tree.as_ref();
+    let Some(file) = resource_file(tree, path)? else { return Ok(None) };
+    let Some(text) = tree.read_within(&file.file, MAX_PAYLOAD)? else { return Ok(None) };
+    let stored = decode_file(file.descriptor.payload_type, &text)?;
+    let rules = workspace.metadata.rules(path)?;
+    let included = referenced(&stored, &rules.resolved().externalized_attributes);
+    Ok(included.is_empty().then_some(text))
 }
 
 /// Returns an error if the payload has an alias or id, and it is not the last segment of the path.

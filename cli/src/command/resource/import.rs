@@ -233,8 +233,7 @@ impl ImportOptions {
             crawl.fail(&at, Failure::invalid(message));
         }
         let items = Item::listed(members, &workspace.metadata)?;
-        let drafts =
-            items.into_iter().map(|Item { path, payload, .. }| Draft { path, payload, descriptor: None });
+        let drafts = items.into_iter().map(|Item { path, payload, .. }| Draft::new(path, payload));
         let drafts: Vec<_> = drafts.collect();
         let saved = drafts.len();
         let secrets = SecretOptions {

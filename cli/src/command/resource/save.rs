@@ -173,7 +173,7 @@ impl SaveArguments {
                     collection: Some(path),
                     drafts: items
                         .into_iter()
-                        .map(|Item { path, payload, .. }| Draft { path, payload, descriptor: None })
+                        .map(|Item { path, payload, .. }| Draft::new(path, payload))
                         .collect(),
                     observed: true,
                 },
@@ -238,7 +238,11 @@ impl SaveArguments {
 
 /// Returns the batch of one payload.
 fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> Batch {
-    Batch { collection: None, drafts: vec![Draft { path, payload, descriptor }], observed: false }
+    Batch {
+        collection: None,
+        drafts: vec![Draft { descriptor, ..Draft::new(path, payload) }],
+        observed: false,
+    }
 }
 
 /// Returns the format for the file of `item`; `None` keeps that of the existing file, or is JSON.

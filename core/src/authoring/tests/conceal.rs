@@ -239,7 +239,7 @@ fn whole_resources(
 fn binary_resources_are_stored_as_base64() {
     let fixture = Fixture::new(&[]);
     let payload = Value::Bytes(vec![0xff, 0]);
-    let drafts = vec![Draft { path: path("/keys/k"), payload, descriptor: None }];
+    let drafts = vec![Draft::new(path("/keys/k"), payload)];
     let options = SecretOptions { whole: true, has_store: true, ..SecretOptions::default() };
     let concealed =
         fixture.conceal(vec![Batch { collection: None, drafts, observed: false }], &options).unwrap();

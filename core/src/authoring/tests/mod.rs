@@ -48,7 +48,7 @@ pub(super) fn path(text: &str) -> LogicalPath {
 }
 
 pub(super) fn draft(at: &str, payload: &str) -> Draft {
-    Draft { path: path(at), payload: yaml(payload), descriptor: None }
+    Draft::new(path(at), yaml(payload))
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub struct Save<'a> {
     pub descriptor: Option<&'a Descriptor>,
     /// The format that metadata requires. An existing payload file of this format keeps its extension.
     pub format: Option<PayloadType>,
+    /// The content of the file, if it decodes to the value.
+    pub text: Option<&'a [u8]>,
     /// Files to write before the payload that includes them.
     pub sidecars: &'a [Sidecar],
     /// Sidecars that only the old payload included. They are removed at the end, except for those in `sidecars`.
@@ -31,7 +33,7 @@ impl Store {
     /// The format is the requested one, else that of the metadata, else that of the existing file, else plain bytes
     /// for bytes and JSON for other values. An extension of another format is replaced by the canonical one, because
     /// the extension alone determines the format when the file is read. If the existing file has the same value in
-    /// the same format, its bytes stay.
+    /// the same format, its bytes stay, unless the text of the value is given.
     ///
     /// No file is written if the value cannot be encoded in the format, or if a file cannot be created at its place.
     pub fn save(
@@ -44,8 +46,10 @@ impl Store {
         let existing = self.resource_file(path)?;
         let stored =
             if value.is_null() { None } else { Some(save.target(path, value, existing.as_ref())?) };
-        let content =
-            stored.as_ref().map(|stored| self.content(stored, value, existing.as_ref())).transpose()?;
+        let content = stored
+            .as_ref()
+            .map(|stored| self.content(stored, value, existing.as_ref(), save.text))
+            .transpose()?;
 
         // Stage 2: check all files before any is written.
         let mut pending = Vec::new();
@@ -100,8 +104,13 @@ impl Store {
         stored: &ResourceFile,
         value: &Value,
         existing: Option<&ResourceFile>,
+        text: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>, RepositoryError> {
         let payload_type = stored.descriptor.payload_type;
+        let states = |text: &&[u8]| decode_file(payload_type, text).is_ok_and(|stated| stated == *value);
+        if let Some(text) = text.filter(states) {
+            return Ok(Some(text.to_owned()));
+        }
         let content = encode_file(payload_type, value)
             .map_err(|source| RepositoryError::Payload { file: stored.file.clone(), source })?;
         if existing.is_none_or(|old| old.file != stored.file) {
