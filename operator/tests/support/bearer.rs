@@ -31,6 +31,8 @@ struct State {
 impl Bearer {
     /// Guards the server at `behind`; a client with this secret gets a token at `/oauth/token`.
     pub async fn start(behind: SocketAddr, secret: &str) -> Self {
+        // Other tests may have installed it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let state = Arc::new(Mutex::new(State { secret: secret.to_owned(), ..State::default() }));
         let (shared, client) = (Arc::clone(&state), reqwest::Client::builder().no_proxy().build().unwrap());
         let router = Router::new().fallback(move |request: Request| {

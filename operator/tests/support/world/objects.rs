@@ -101,9 +101,25 @@ impl World {
         self.create(declarest("SyncPolicy", "policy", &spec)).await;
     }
 
-    /// Merges into an object, as `kubectl patch` does.
+    /// Merges into an object, as `kubectl patch` does. In standalone mode, a change of what a manifest states is written to
+    /// the manifest, because the operator applies manifests again and again. Waits until it is applied.
     pub async fn patch<K: Object>(&self, name: &str, patch: Value) {
-        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        let (api, kind) = (self.api::<K>(), K::kind(&()));
+        let manifest = fs::read(self.manifest(&kind, name));
+        let Some(manifest) = manifest.ok().filter(|_| patch.get("metadata").is_none()) else {
+            api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+            return;
+        };
+        let mut object: Value = serde_json::from_slice(&manifest).unwrap();
+        json_patch::merge(&mut object, &patch);
+        self.write_manifest(&object);
+        let would_apply = PatchParams::apply("declarest-manifests").force().dry_run();
+        self.eventually(&format!("{kind} {name} is applied"), || async {
+            let now = json!(api.get(name).await.unwrap());
+            let then = json!(api.patch(name, &would_apply, &Patch::Apply(&object)).await.ok()?);
+            (now["spec"] == then["spec"] && now["data"] == then["data"]).then_some(())
+        })
+        .await;
     }
 
     /// Deletes an object and its manifest and waits until it is gone.
