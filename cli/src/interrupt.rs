@@ -3,9 +3,9 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use declarest_core::sync::Stop;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::{Failure, INTERRUPTED};
@@ -34,21 +34,16 @@ struct Section(Option<Response>);
 
 impl Section {
     fn enter(response: Response) -> Self {
-        Self(Some(std::mem::replace(&mut *current(), response)))
+        Self(Some(std::mem::replace(&mut *RESPONSE.lock(), response)))
     }
 }
 
 impl Drop for Section {
     fn drop(&mut self) {
         if let Some(before) = self.0.take() {
-            *current() = before;
+            *RESPONSE.lock() = before;
         }
     }
-}
-
-fn current() -> MutexGuard<'static, Response> {
-    // No code panics while it holds the lock.
-    RESPONSE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs asynchronous work to its end, or until Ctrl-C.
@@ -108,7 +103,7 @@ type Presses = tokio::signal::windows::CtrlC;
 async fn listen(mut presses: Presses, ended: oneshot::Sender<()>) {
     let mut ended = Some(ended);
     while presses.recv().await.is_some() {
-        let response = current();
+        let response = RESPONSE.lock();
         PRESSED.fetch_or(!matches!(*response, Response::Ignore), Ordering::Relaxed);
         let at_once = match &*response {
             Response::Ignore => false,

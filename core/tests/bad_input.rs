@@ -110,7 +110,7 @@ fn list(fixture: &Path) -> Vec<String> {
         Err(error) => return vec![shown(&error)],
     };
     let shops = LogicalPath::parse("/shops").unwrap();
-    let entries = match Metadata::conventions().entries(&shops, answer) {
+    let entries = match Metadata::layered(Vec::new()).rules(&shops).unwrap().entries(&shops, answer) {
         Ok(entries) => entries,
         Err(error) => return vec![shown(&error)],
     };

@@ -1,7 +1,7 @@
 //! Leader election with a Lease, by the rules of client-go. A replica takes over a lease that has not changed for
 //! its whole duration, measured on the replica's own clock. Replicas therefore need no synchronized clocks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,6 +9,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Api;
 use kube::api::PostParams;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -77,13 +78,13 @@ impl Leadership {
     /// Returns true without an election.
     pub fn is_held(&self) -> bool {
         let Some(until) = &self.0 else { return true };
-        let until = *until.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *until.lock();
         until.is_some_and(|until| Instant::now() < until)
     }
 
     fn set(&self, to: Option<Instant>) {
         if let Some(until) = &self.0 {
-            *until.lock().unwrap_or_else(PoisonError::into_inner) = to;
+            *until.lock() = to;
         }
     }
 }
@@ -315,7 +316,7 @@ mod tests {
     use http::{Request, Response, StatusCode};
     use kube::client::Body;
     use serde_json::{Value, json};
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use super::*;
 
@@ -336,7 +337,7 @@ mod tests {
                     let method = request.method().clone();
                     let body = request.into_body().collect_bytes().await.unwrap();
                     let silent = {
-                        let mut left = server.silent.lock().unwrap();
+                        let mut left = server.silent.lock();
                         *left = left.saturating_sub(1);
                         *left > 0
                     };
@@ -356,16 +357,16 @@ mod tests {
         }
 
         fn set_down(&self, down: bool) {
-            self.state.lock().unwrap().2 = down;
+            self.state.lock().2 = down;
         }
 
         fn holder(&self) -> Option<String> {
-            let state = self.state.lock().unwrap();
+            let state = self.state.lock();
             state.0.as_ref()?["spec"]["holderIdentity"].as_str().map(str::to_owned)
         }
 
         fn answer(&self, method: &http::Method, body: &[u8]) -> Response<Body> {
-            let mut state = self.state.lock().unwrap();
+            let mut state = self.state.lock();
             let (lease, version, down) = &mut *state;
             if *down {
                 return failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable");
@@ -468,7 +469,7 @@ mod tests {
         let server = LeaseServer::default();
         let mut holder = server.candidate("holder");
         assert!(holder.acquire(&never()).await);
-        server.state.lock().unwrap().0.as_mut().unwrap()["spec"]["holderIdentity"] = json!("usurper");
+        server.state.lock().0.as_mut().unwrap()["spec"]["holderIdentity"] = json!("usurper");
         let lost = holder.hold(&never()).await.unwrap_err();
         assert_eq!(
             lost.to_string(),
@@ -482,14 +483,14 @@ mod tests {
         let mut holder = server.candidate("holder");
         assert!(holder.acquire(&never()).await);
         // The first of them is silent no more.
-        *server.silent.lock().unwrap() = 3;
+        *server.silent.lock() = 3;
         let (stop, started) = (never(), Instant::now());
         let leadership = holder.leadership();
         let holding = tokio::spawn({
             let stop = stop.clone();
             async move { holder.hold(&stop).await }
         });
-        while *server.silent.lock().unwrap() > 0 {
+        while *server.silent.lock() > 0 {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
@@ -530,7 +531,7 @@ mod tests {
         let server = LeaseServer::default();
         let mut holder = server.candidate("holder");
         assert!(holder.acquire(&never()).await);
-        *server.silent.lock().unwrap() = u32::MAX;
+        *server.silent.lock() = u32::MAX;
         let started = Instant::now();
         holder.release().await;
         assert_eq!(started.elapsed(), RELEASE);

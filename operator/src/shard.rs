@@ -12,7 +12,7 @@
 //!   version that was read, so of two shards that take a claim at the same time only one succeeds.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{Stream, StreamExt as _, pin_mut};
@@ -23,6 +23,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -90,7 +91,7 @@ impl Namespaces {
     /// Begins work in a namespace; `None` if this process must not work there.
     pub fn enter(&self, namespace: &str) -> Option<Stay> {
         let Some(owned) = &self.0 else { return Some(Stay { owned: None, left: CancellationToken::new() }) };
-        let mut namespaces = owned.namespaces();
+        let mut namespaces = owned.namespaces.lock();
         let membership =
             namespaces.get_mut(namespace).filter(|membership| !membership.left.is_cancelled())?;
         membership.rounds += 1;
@@ -106,7 +107,9 @@ impl Namespaces {
         };
         match &self.0 {
             None => CancellationToken::new(),
-            Some(owned) => owned.namespaces().get(namespace).map_or_else(gone, |found| found.left.clone()),
+            Some(owned) => {
+                owned.namespaces.lock().get(namespace).map_or_else(gone, |found| found.left.clone())
+            }
         }
     }
 
@@ -119,30 +122,30 @@ impl Namespaces {
                 // This cannot fail, because the receiver exists.
                 let _ = sender.unbounded_send(namespace);
             }
-            owned.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+            owned.subscribers.lock().push(sender);
         }
         receiver
     }
 
     fn gain(&self, namespace: &str) {
         let Some(owned) = &self.0 else { return };
-        owned.namespaces().insert(namespace.to_owned(), Membership::default());
+        owned.namespaces.lock().insert(namespace.to_owned(), Membership::default());
         owned.announce(namespace);
     }
 
     fn owns(&self, namespace: &str) -> bool {
-        self.0.as_ref().is_some_and(|owned| owned.namespaces().contains_key(namespace))
+        self.0.as_ref().is_some_and(|owned| owned.namespaces.lock().contains_key(namespace))
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.as_ref().map_or_else(Vec::new, |owned| owned.namespaces().keys().cloned().collect())
+        self.0.as_ref().map_or_else(Vec::new, |owned| owned.namespaces.lock().keys().cloned().collect())
     }
 
     /// Returns the namespaces whose work must end: those that are not wanted now, and those that were not wanted when their
     /// work was ended.
     fn leaving(&self, wanted: &HashSet<String>) -> Vec<String> {
         let Some(owned) = &self.0 else { return Vec::new() };
-        let namespaces = owned.namespaces();
+        let namespaces = owned.namespaces.lock();
         let leaving = namespaces
             .iter()
             .filter(|(namespace, membership)| !wanted.contains(*namespace) || membership.left.is_cancelled());
@@ -152,7 +155,7 @@ impl Namespaces {
     /// Ends the work in a namespace. Returns whether all of it has ended.
     fn leave(&self, namespace: &str) -> bool {
         let Some(owned) = &self.0 else { return true };
-        let mut namespaces = owned.namespaces();
+        let mut namespaces = owned.namespaces.lock();
         let Some(membership) = namespaces.get(namespace) else { return true };
         membership.left.cancel();
         if membership.rounds > 0 {
@@ -167,22 +170,18 @@ impl Namespaces {
 
 impl Owned {
     fn announce(&self, namespace: &str) {
-        let subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let subscribers = self.subscribers.lock();
         for subscriber in subscribers.iter() {
             // A subscriber that is gone needs no namespaces.
             let _ = subscriber.unbounded_send(namespace.to_owned());
         }
-    }
-
-    fn namespaces(&self) -> MutexGuard<'_, HashMap<String, Membership>> {
-        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
         let Some((owned, namespace)) = self.owned.take() else { return };
-        if let Some(membership) = owned.namespaces().get_mut(&namespace) {
+        if let Some(membership) = owned.namespaces.lock().get_mut(&namespace) {
             membership.rounds -= 1;
         }
         owned.ended.notify_one();

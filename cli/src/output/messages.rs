@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::io::IsTerminal as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use declarest_core::control::visible;
 use declarest_core::error::{Category, clause};
 use declarest_core::secrets::{Redactor, Secret, SecretReader};
 use declarest_core::server::Trace;
 use declarest_core::sync::Step;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::stderr::to_stderr;
@@ -101,17 +102,17 @@ impl Messages {
 
     /// Redacts these secrets from now on.
     pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
-        self.known().given.extend(secrets);
+        self.known.lock().given.extend(secrets);
     }
 
     /// Redacts all secrets that this reader reads from now on.
     pub fn hide_read(&self, reader: &SecretReader) {
-        self.known().readers.push(reader.clone());
+        self.known.lock().readers.push(reader.clone());
     }
 
     /// Drops the secrets of readers that nothing else uses, for commands that repeat their work without an end.
     pub fn end_round(&self) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.readers.retain(SecretReader::is_in_use);
         known.redactor = Default::default();
     }
@@ -150,17 +151,12 @@ impl Messages {
 
     /// Returns a text without secrets and control characters.
     pub fn redacted(&self, text: &str) -> String {
-        visible(&self.known().redactor().redact(text)).into_owned()
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        // No code panics while it holds the lock.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        visible(&self.known.lock().redactor().redact(text)).into_owned()
     }
 
     /// Prints a warning once, unless `--ignore-warnings` is set.
     pub fn warn(&self, warning: &str) {
-        if !self.ignore_warnings && self.known().warned.insert(warning.to_owned()) {
+        if !self.ignore_warnings && self.known.lock().warned.insert(warning.to_owned()) {
             to_stderr(&format!("{} {}", self.label("WARNING", YELLOW), self.redacted(warning)));
         }
     }
@@ -188,7 +184,7 @@ impl Messages {
         let (messages, hiding) = (self.clone(), self.clone());
         let print = move |level, line: &str| messages.verbose(level, line);
         let trace = Trace::new(self.verbosity, self.verbose_insecure, print);
-        Some(trace.hiding(move || hiding.known().redactor().clone()))
+        Some(trace.hiding(move || hiding.known.lock().redactor().clone()))
     }
 
     /// Prints that a result is not complete or may not be as requested. No option hides it.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use declarest_core::control::visible;
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{self, Step};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use parking_lot::Mutex;
 
 use super::applied::Effect;
 use super::stderr;
@@ -70,11 +70,11 @@ impl Progress {
 
     /// Returns the executed actions, by path.
     pub fn results(&self) -> BTreeMap<LogicalPath, Effect> {
-        self.state().results.clone()
+        self.state.lock().results.clone()
     }
 
     fn enter(&self, phase: &'static str, total: usize) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.phase, state.total, state.done, state.failed) = (phase, total, 0, 0);
         if let Display::Bar(bar) = &self.display {
             bar.reset();
@@ -84,7 +84,7 @@ impl Progress {
     }
 
     fn advance(&self, path: &LogicalPath, failed: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.done += 1;
         state.failed += usize::from(failed);
         let State { phase, total, done, failed, .. } = *state;
@@ -100,11 +100,6 @@ impl Progress {
             Display::Plain | Display::Off => {}
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl sync::Progress for Progress {
@@ -114,7 +109,7 @@ impl sync::Progress for Progress {
 
     fn executed(&self, path: &LogicalPath, effect: Option<Step>) {
         if let Some(step) = effect.filter(|step| *step != Step::Skip) {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let entry = state.results.entry(path.clone());
             entry.and_modify(|effect| *effect = effect.followed_by(step)).or_insert(Effect::Done(step));
         }

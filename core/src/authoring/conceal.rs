@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::declare::{self, Declaration};
 use super::masked::{holds_mask, is_mask};
 use super::{AuthoringError, Batch, Draft};
-use crate::metadata::document::Format;
 use crate::metadata::{Metadata, Rules};
 use crate::path::LogicalPath;
 use crate::payload::pointer::{Pointer, array_index};
@@ -252,11 +251,8 @@ fn conceal_whole(
 
 /// Returns the format that the file of `draft` would have.
 fn descriptor_of(store: &Store, draft: &Draft, rules: &Rules) -> Result<Descriptor, AuthoringError> {
-    let format = match rules.resolved().format {
-        Some(Format::Concrete(payload_type)) => Some(payload_type),
-        Some(Format::Any) | None => None,
-    };
-    let save = Save { descriptor: draft.descriptor.as_ref(), format, ..Save::default() };
+    let (descriptor, format) = (draft.descriptor.as_ref(), rules.payload_type());
+    let save = Save { descriptor, format, ..Save::default() };
     Ok(store.target(&draft.path, &draft.payload, &save)?.descriptor)
 }
 

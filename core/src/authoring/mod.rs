@@ -23,7 +23,7 @@ pub use items::{drafts_of, is_list};
 
 use std::sync::Arc;
 
-use crate::metadata::document::{Format, Resolved, compact};
+use crate::metadata::document::{Resolved, compact};
 use crate::metadata::includes::{self, Externalized};
 use crate::metadata::{Metadata, MetadataError};
 use crate::path::LogicalPath;
@@ -120,11 +120,7 @@ impl Prepared {
         saved.payload = without_defaults(&path, saved.payload, resolved)?;
         // The files of a payload that cannot be read are unknown, so none of them is stale.
         let stale = stored(store, &path)?.map_or_else(Vec::new, |before| saved.stale(&before, attributes));
-        let format = match resolved.format {
-            Some(Format::Concrete(payload_type)) => Some(payload_type),
-            Some(Format::Any) | None => None,
-        };
-        Ok(Self { path, saved, stale, descriptor, format, text })
+        Ok(Self { path, saved, stale, descriptor, format: rules.payload_type(), text })
     }
 
     /// The resource.

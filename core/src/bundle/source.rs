@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use semver::Version;
 use tokio::sync::OnceCell;
 use url::Url;
@@ -229,7 +230,7 @@ impl BundleSource {
         // one, so it still exists after an error.
         let refreshed = self.refresh(oci, &slot, &lock, &expected).await;
         if refreshed.is_ok() {
-            self.shared.resolved.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
+            self.shared.resolved.lock().insert(text.clone());
         }
         let (ready, warning) = match refreshed {
             Ok(ready) => (ready, None),
@@ -267,7 +268,7 @@ impl BundleSource {
     }
 
     fn is_resolved(&self, reference: &str) -> bool {
-        self.shared.resolved.lock().unwrap_or_else(PoisonError::into_inner).contains(reference)
+        self.shared.resolved.lock().contains(reference)
     }
 
     fn expected(&self, bundle: String, identity: Option<(String, Version)>) -> Expected {

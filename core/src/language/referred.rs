@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::reference::Reference;
 use crate::payload::Value;
@@ -56,7 +57,7 @@ impl<'v> Recorder<'v> {
 
     /// Returns the references, without duplicates.
     pub fn into_references(self) -> Vec<Reference> {
-        self.recorded.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.into_inner()
     }
 }
 
@@ -67,7 +68,7 @@ impl ReferenceValues for Recorder<'_> {
             Some(unknown) => unknown,
             None => Ok(Value::from("ref")),
         };
-        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.recorded.lock();
         if !recorded.contains(reference) {
             recorded.push(reference.clone());
         }

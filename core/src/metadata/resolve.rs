@@ -1,7 +1,9 @@
 //! Finds and compiles the rules that govern a path.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::document::{Document, DocumentError, Layers};
 use super::{Api, MetadataError, Rules, Source, source};
@@ -80,22 +82,17 @@ impl Metadata {
         self.api.as_deref()
     }
 
-    /// Returns the rules that apply if no document exists.
-    pub fn conventions() -> Arc<Rules> {
-        Arc::new(Rules::conventions())
-    }
-
     /// Returns the rules that govern `path`, a resource or a collection. An invalid document fails all paths that it
     /// governs. Blocks while it looks for documents.
     pub fn rules(&self, path: &LogicalPath) -> Result<Arc<Rules>, MetadataError> {
         let applied = self.applied(path)?;
-        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&applied).cloned();
+        let known = self.compiled.lock().get(&applied).cloned();
         if let Some(rules) = known {
             return Ok(rules);
         }
         // Compile without the lock: two threads may compile the same rules, and the first result is kept.
         let rules = Arc::new(self.compile(path, &applied)?);
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.compiled.lock();
         Ok(Arc::clone(compiled.entry(applied).or_insert(rules)))
     }
 

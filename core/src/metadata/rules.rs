@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use http::{HeaderName, Method, StatusCode};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use super::document::{
@@ -69,35 +70,6 @@ pub(super) struct OperationRules {
 }
 
 impl Rules {
-    /// Returns the rules that apply if no metadata document exists.
-    pub(super) fn conventions() -> Self {
-        // The default rules always compile.
-        let operations = OperationName::ALL
-            .into_iter()
-            .filter_map(|operation| OperationRules::compile(&Resolved::default(), operation).ok());
-        Self {
-            documents: Vec::new(),
-            stated: Vec::new(),
-            resolved: Resolved::default(),
-            identity: IdentityRules::default(),
-            remote_collection: None,
-            depends_on: Vec::new(),
-            absent: None,
-            operations: operations.collect(),
-            patterns: Vec::new(),
-            descendants: None,
-            format: None,
-            programs: Arc::default(),
-            runs_jq: false,
-            reads_others: false,
-            refers: false,
-            names_ids: false,
-            api: None,
-            validations: Mutex::default(),
-            digest: OnceLock::new(),
-        }
-    }
-
     /// Compiles `resolved`, which is merged from `documents`, from low to high precedence. `descendants` is the number
     /// of segments of the deepest collection whose document also applies to descendants.
     pub(super) fn compile(
@@ -417,19 +389,14 @@ impl Rules {
         let item = self.api.as_ref().and_then(|api| api.path(path));
         let template = item.map_or("", PathItem::template);
         let key = (operation, format!("{method} {template}"));
-        if let Some(known) = self.validations().get(&key) {
+        if let Some(known) = self.validations.lock().get(&key) {
             return Ok(Arc::clone(known));
         }
         let described = item.and_then(|item| item.operation(method));
         let document = self.api.as_ref().map(|api| api.document());
         let compiled = Arc::new(Validation::compile(rules, document, described)?);
-        self.validations().insert(key, Arc::clone(&compiled));
+        self.validations.lock().insert(key, Arc::clone(&compiled));
         Ok(compiled)
-    }
-
-    fn validations(&self) -> MutexGuard<'_, HashMap<(OperationName, String), Arc<Validation>>> {
-        // Each insertion is complete by itself, so a poisoned map is still valid.
-        self.validations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn operation(&self, operation: OperationName) -> &OperationRules {

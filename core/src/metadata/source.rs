@@ -1,7 +1,9 @@
 //! Sources of metadata documents. A source reads and checks each document once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::document::{Document, DocumentError, IncludeError};
 use super::{MetadataError, check};
@@ -45,12 +47,12 @@ impl Source {
 
     /// Reads and checks a document, and caches the result.
     pub(super) fn document(&self, file: &Arc<str>) -> Result<Arc<Document>, MetadataError> {
-        let known = self.read.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
+        let known = self.read.lock().get(file).cloned();
         let parsed = if let Some(known) = known {
             known
         } else {
             let parsed = self.parse(file)?;
-            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = self.read.lock();
             read.insert(Arc::clone(file), parsed.clone());
             parsed
         };

@@ -1,9 +1,10 @@
 //! A compact cache of the directories of commits.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use git2::Oid;
+use parking_lot::Mutex;
 
 use super::EntryKind;
 
@@ -97,7 +98,7 @@ struct Generations {
 
 impl Directories {
     pub fn get(&self, id: Oid) -> Option<Arc<Directory>> {
-        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.0.lock();
         if let Some(directory) = generations.young.get(&id) {
             return Some(Arc::clone(directory));
         }
@@ -107,7 +108,7 @@ impl Directories {
     }
 
     pub fn keep(&self, id: Oid, directory: Arc<Directory>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keep(id, directory);
+        self.0.lock().keep(id, directory);
     }
 }
 
@@ -146,7 +147,7 @@ mod tests {
             assert!(directories.get(id(0)).is_some(), "used all the time");
         }
         assert!(directories.get(id(1)).is_none(), "not used since");
-        let generations = directories.0.lock().unwrap();
+        let generations = directories.0.lock();
         assert!(generations.young.len() + generations.old.len() <= KEPT / 2);
     }
 

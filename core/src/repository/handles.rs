@@ -1,9 +1,10 @@
 //! A pool of libgit2 handles for one repository.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::sync::{Arc, Once, Weak};
 
 use git2::{Config, ConfigLevel, Repository};
+use parking_lot::Mutex;
 
 use super::RepositoryError;
 use super::directories::Directories;
@@ -48,7 +49,7 @@ impl Handles {
 
     /// Returns the directories that all trees of the same lifetime share.
     pub fn directories(&self) -> Arc<Directories> {
-        let mut shared = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.directories.lock();
         shared.upgrade().unwrap_or_else(|| {
             let new = Arc::default();
             *shared = Arc::downgrade(&new);
@@ -63,7 +64,7 @@ impl Handles {
         work: impl FnOnce(&Repository) -> Result<T, RepositoryError>,
     ) -> Result<T, RepositoryError> {
         self.check()?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         let handle = match idle {
             Some(IdleHandle(handle)) => handle,
             None => open(&self.directory)?,
@@ -72,7 +73,7 @@ impl Handles {
         if let Err(damage @ RepositoryError::Damaged { .. }) = &result {
             return Err(self.note(damage.clone()));
         }
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < KEPT {
             idle.push(IdleHandle(handle));
         }
@@ -81,14 +82,14 @@ impl Handles {
 
     /// Returns the damage that was found, if any.
     pub fn damage(&self) -> Option<RepositoryError> {
-        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.damage.lock().clone()
     }
 
     fn check(&self) -> Result<(), RepositoryError> {
         if let Some(damage) = self.damage() {
             return Err(damage);
         }
-        let look = self.packs.lock().unwrap_or_else(PoisonError::into_inner).look(&self.directory);
+        let look = self.packs.lock().look(&self.directory);
         match look {
             Look::Sound => Ok(()),
             Look::Replaced => {
@@ -104,12 +105,12 @@ impl Handles {
 
     fn note(&self, damage: RepositoryError) -> RepositoryError {
         self.close_idle();
-        *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = Some(damage.clone());
+        *self.damage.lock() = Some(damage.clone());
         damage
     }
 
     fn close_idle(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.lock().clear();
     }
 }
 

@@ -1,7 +1,9 @@
 //! Finds the metadata documents for a path, without reading them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::payload_name::is_reserved_directory;
 use super::tree::join;
@@ -149,19 +151,14 @@ impl MetadataFiles {
         directory: &str,
         alone: bool,
     ) -> Result<Arc<Directory>, RepositoryError> {
-        if let Some(known) = self.known().get(directory) {
+        if let Some(known) = self.directories.lock().get(directory) {
             return Ok(Arc::clone(known));
         }
         let found = Arc::new(Directory::look(tree, directory)?);
         if !alone {
-            self.known().insert(directory.to_owned(), Arc::clone(&found));
+            self.directories.lock().insert(directory.to_owned(), Arc::clone(&found));
         }
         Ok(found)
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<Directory>>> {
-        // The map is valid between any two calls.
-        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

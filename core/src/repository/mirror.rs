@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use git2::{ErrorCode, Repository, RepositoryInitOptions};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::connection::{self, Purpose};
@@ -133,7 +134,7 @@ impl Mirror {
         deadline: Instant,
         quota: Quota,
     ) -> Result<Revision, RepositoryError> {
-        let _only = self.inner.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only = self.inner.fetching.lock();
         connection::on_thread(remote, Purpose::Fetch, || {
             self.with(|repository| fetch::fetch(repository, remote, TIP, deadline, quota))
         })

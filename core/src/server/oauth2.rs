@@ -1,14 +1,15 @@
 //! Bearer tokens from an OAuth 2.0 token endpoint (RFC 6749). A token is used until it expires.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use http::header::{AUTHORIZATION, HeaderValue};
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -184,7 +185,7 @@ impl Tokens {
 
     /// Drops the token or failure, if there is one.
     pub fn drop_token(&self) {
-        let mut current = self.current();
+        let mut current = self.current.lock();
         match current.flight.as_ref().and_then(Shared::peek) {
             Some((Ok(_), _)) => *current = Current { flight: None, need: TokenNeed::Dropped },
             Some((Err(_), _)) => current.flight = None,
@@ -200,7 +201,7 @@ impl Tokens {
         patience: Patience,
     ) -> Option<Result<Arc<Token>, ServerError>> {
         {
-            let mut current = self.current();
+            let mut current = self.current.lock();
             if let Some((Ok(in_use), since)) = current.flight.as_ref().and_then(Shared::peek)
                 && Arc::ptr_eq(refused, in_use)
             {
@@ -226,7 +227,7 @@ impl Tokens {
     }
 
     fn renewing(&self, forbidden: &Arc<Token>, renewal: &TokenRenewal, patience: Patience) -> Option<Flight> {
-        let mut current = self.current();
+        let mut current = self.current.lock();
         let outcome = current.flight.as_ref().and_then(Shared::peek);
         if !outcome.is_some_and(|(outcome, _)| outcome.as_ref().is_ok_and(|it| Arc::ptr_eq(it, forbidden))) {
             // Another request has replaced the token since, or is replacing it, so no additional request is needed.
@@ -253,7 +254,7 @@ impl Tokens {
     }
 
     fn flight(&self, patience: Patience) -> Flight {
-        let mut current = self.current();
+        let mut current = self.current.lock();
         if let Some(flight) = &current.flight {
             match flight.peek() {
                 None => return flight.clone(),
@@ -286,11 +287,6 @@ impl Tokens {
             let outcome = asked.await.unwrap_or_else(|error| Err(interrupted(error)));
             (outcome, Instant::now())
         }
-    }
-
-    fn current(&self) -> MutexGuard<'_, Current> {
-        // No thread panics while it holds the lock.
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Removes the credentials of a client from texts.
 
-use std::sync::{PoisonError, RwLock};
+use parking_lot::RwLock;
 
 use super::trace::Trace;
 use crate::secrets::{Confidential, Redactor, Secret};
@@ -27,7 +27,7 @@ impl Redaction {
     /// Adds a secret to remove. The last two are kept, because requests with the previous one may still be running.
     pub fn learn(&self, secret: Secret) {
         // No thread panics while it holds the lock.
-        let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
+        let mut learnt = self.learnt.write();
         let mut secrets = vec![secret];
         secrets.extend(learnt.secrets.drain(..).take(1));
         *learnt = Learnt { redactor: Redactor::new(&secrets), secrets };
@@ -50,7 +50,7 @@ impl Redaction {
     fn with(&self, secrets: &[Secret], redact: impl FnOnce(&[&Redactor]) -> String) -> String {
         let own = Redactor::new(secrets);
         let wider = self.wider.as_ref().and_then(Trace::hidden).unwrap_or_default();
-        let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
+        let learnt = self.learnt.read();
         redact(&[&self.configured, &learnt.redactor, &own, &wider])
     }
 }

@@ -4,8 +4,10 @@ use std::fmt;
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use super::{TlsConfig, TlsFiles, TransportError, client_builder};
 use crate::error::with_causes;
@@ -144,7 +146,7 @@ impl Connector {
     /// settings was replaced. Call it for each request; it only checks the files.
     pub fn client(&self) -> reqwest::Client {
         // No thread panics while it holds the lock.
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if let Some(files) = &self.files {
             let seen = look(files);
             if seen != current.seen {

@@ -1,10 +1,11 @@
 //! The certificate of the server, reloaded when its files change.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -55,7 +56,7 @@ impl Certificates {
                 Ok(files) if loaded.as_ref() == Some(&files) => {}
                 files => match files.and_then(|files| Ok((pair(&directory, &files)?, files))) {
                     Ok((pair, files)) => {
-                        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pair));
+                        *self.current.write() = Some(Arc::new(pair));
                         self.loaded.store(true, Ordering::Relaxed);
                         tracing::info!(directory = %directory.display(), "loaded the certificate for admission");
                         (loaded, reported) = (Some(files), String::new());
@@ -79,7 +80,7 @@ impl Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 }
 

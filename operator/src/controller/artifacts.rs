@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use declarest_core::bundle::{
     Bundle, BundleError, BundleSource, BundleWarning, OpenApiHint, Options, Reference,
@@ -13,6 +13,7 @@ use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};
 use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
+use parking_lot::Mutex;
 
 use super::connections;
 use super::context::Context;
@@ -77,7 +78,7 @@ impl Artifacts {
 
     /// Returns the artifacts that were fetched last for the current spec.
     pub fn last(&self, server: &ManagedServer) -> Option<Arc<ArtifactSet>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let known = known.get(&server.key())?;
         (known.generation == server.metadata.generation).then(|| Arc::clone(&known.artifacts))
     }
@@ -92,13 +93,13 @@ impl Artifacts {
         let known = self.last(server).and_then(|known| known.openapi.clone());
         let artifacts = Arc::new(fetch(&self.bundles, context, server, client, known).await?);
         let known = Known { generation: server.metadata.generation, artifacts: Arc::clone(&artifacts) };
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(server.key(), known);
+        self.known.lock().insert(server.key(), known);
         Ok(artifacts)
     }
 
     /// Forgets the artifacts of a deleted server.
     pub fn forget(&self, key: &Key) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.known.lock().remove(key);
     }
 }
 
@@ -258,7 +259,7 @@ async fn open(
 /// Returns a copy of the documents of a bundle, because its cache may be replaced while a run reads them. A bundle in use
 /// is not copied again.
 async fn documents(bundles: &Bundles, field: &str, bundle: &Bundle) -> Result<Arc<Documents>, Failure> {
-    let known = || bundles.lock().unwrap_or_else(PoisonError::into_inner).get(&bundle.digest)?.upgrade();
+    let known = || bundles.lock().get(&bundle.digest)?.upgrade();
     if let Some(known) = known() {
         return Ok(known);
     }
@@ -279,7 +280,7 @@ async fn documents(bundles: &Bundles, field: &str, bundle: &Bundle) -> Result<Ar
     let held = memory::reserve_now(Pool::Artifacts, weight).map_err(short)?;
     let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
     let documents = Arc::new(Documents { source: Arc::new(Source::shared(Arc::new(tree), label)), held });
-    let mut bundles = bundles.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut bundles = bundles.lock();
     bundles.retain(|_, documents| documents.strong_count() > 0);
     bundles.insert(bundle.digest.clone(), Arc::downgrade(&documents));
     Ok(documents)

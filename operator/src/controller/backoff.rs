@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 const FIRST: Duration = Duration::from_secs(5);
 const CAP: Duration = Duration::from_mins(5);
@@ -29,7 +30,7 @@ impl<K> Default for Backoff<K> {
 impl<K: Clone + Eq + Hash> Backoff<K> {
     /// Records a failure. Returns the number of consecutive failures, including this one.
     pub fn failed(&self, key: &K, generation: i64) -> u32 {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         let streak = failures.entry(key.clone()).or_insert(Streak { generation, length: 0 });
         if streak.generation != generation {
             *streak = Streak { generation, length: 0 };
@@ -40,7 +41,7 @@ impl<K: Clone + Eq + Hash> Backoff<K> {
 
     /// Forgets the failures of an object that succeeded or was deleted.
     pub fn reset(&self, key: &K) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.failures.lock().remove(key);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use declarest_core::error::with_causes;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
@@ -15,6 +15,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt as _};
+use parking_lot::Mutex;
 
 /// Objects that a cache can hold.
 pub trait Cached: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static {}
@@ -70,7 +71,7 @@ impl<T: Cached> Cache<T> {
 
     /// Returns the current objects, followed by all changes. No change in between is lost.
     pub fn subscribe(&self) -> impl Stream<Item = Change<T>> + Send + use<T> {
-        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subscribers = self.subscribers.lock();
         let (sender, receiver) = unbounded();
         for object in self.store.state() {
             // This cannot fail, because the receiver exists.
@@ -202,7 +203,7 @@ impl<T: Cached> Filler<T> {
     }
 
     fn apply(&mut self, event: Event<T>) {
-        let mut subscribers = self.cache.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subscribers = self.cache.subscribers.lock();
         let before = matches!(event, Event::InitDone).then(|| self.cache.store.state());
         self.writer.apply_watcher_event(&event);
         let changes = match event {
@@ -389,7 +390,7 @@ mod tests {
         let (cache, mut filler) = cache();
         drop(cache.subscribe());
         filler.apply(Event::Apply(object("a", "1")));
-        assert!(cache.subscribers.lock().unwrap().is_empty());
+        assert!(cache.subscribers.lock().is_empty());
     }
 
     #[rstest]

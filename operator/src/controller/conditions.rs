@@ -96,7 +96,7 @@ fn next(
 }
 
 /// Truncates to seconds, because Kubernetes stores whole seconds and a finer time would differ when it is read back.
-fn whole_seconds(time: Timestamp) -> Timestamp {
+pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::bundle::RegistryLogin;
@@ -17,6 +17,7 @@ use declarest_core::error::with_causes;
 use declarest_core::server::Client;
 use declarest_core::transport::{Names, TlsConfig, TransportError};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
@@ -87,13 +88,13 @@ impl Contracts {
     /// Forgets a deleted server.
     pub fn forget(&self, context: &Context, key: &Key) {
         self.watches.set(&context.client, key, BTreeSet::new());
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.probers.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.known.lock().remove(key);
+        self.probers.lock().remove(key);
     }
 
     /// Returns the prober of a server. It is built again only if the trusted CAs have changed.
     fn prober(&self, key: &Key, tls: &TlsConfig, names: &Names) -> Result<Arc<Prober>, TransportError> {
-        let mut probers = self.probers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut probers = self.probers.lock();
         if let Some(known) = probers.get(key).filter(|known| known.is_for(tls)) {
             return Ok(Arc::clone(known));
         }
@@ -241,7 +242,7 @@ impl Contracts {
 
     /// Returns the last good document of a source, also that of an earlier process.
     async fn kept(&self, key: &Key, identity: &str, file: &PathBuf) -> Option<Arc<Kept>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let known = self.known.lock().get(key).cloned();
         let kept = if let Some(known) = known {
             known
         } else {
@@ -254,7 +255,7 @@ impl Contracts {
     /// Keeps a good document in memory and on disk.
     async fn keep(&self, key: Key, file: PathBuf, kept: Kept) {
         let kept = Arc::new(kept);
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&kept));
+        self.known.lock().insert(key, Arc::clone(&kept));
         let written = tokio::task::spawn_blocking(move || {
             let bytes = serde_json::to_vec(kept.as_ref()).map_err(std::io::Error::other)?;
             if let Some(parent) = file.parent() {

@@ -2,7 +2,8 @@
 //! these objects.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::kind::Key;
 
@@ -22,7 +23,7 @@ pub struct Dependencies {
 impl Dependencies {
     /// Replaces the dependencies of an object of `kind`.
     pub fn set(&self, kind: &'static str, user: &Key, dependencies: BTreeSet<Dependency>) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         if dependencies.is_empty() {
             entries.remove(&(kind, user.clone()));
         } else {
@@ -32,7 +33,7 @@ impl Dependencies {
 
     /// Returns the objects of `kind` in `namespace` that use `dependency`.
     pub fn users(&self, kind: &'static str, namespace: &str, dependency: &Dependency) -> Vec<Key> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         let users = entries.iter().filter(|((user_kind, user), uses)| {
             *user_kind == kind && user.namespace == namespace && uses.contains(dependency)
         });
@@ -41,7 +42,7 @@ impl Dependencies {
 
     /// Returns the names of the Secrets that an object uses.
     pub fn secrets(&self, kind: &'static str, user: &Key) -> BTreeSet<String> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         let dependencies = entries.get(&(kind, user.clone())).into_iter().flatten();
         dependencies
             .filter_map(|dependency| match dependency {

@@ -24,6 +24,11 @@ impl Failure {
         Self { event: Some(event), ..self }
     }
 
+    /// Returns the failure of this process or its disk.
+    pub fn internal(error: &impl std::fmt::Display) -> Self {
+        Self::new(Reason::ReconcileFailed, error.to_string())
+    }
+
     pub fn spec_invalid(message: impl Into<String>) -> Self {
         Self::new(Reason::SpecInvalid, message)
     }
@@ -40,6 +45,14 @@ impl Failure {
         };
         Self::new(Reason::ReconcileFailed, format!("cannot {action}: {cause}"))
     }
+}
+
+/// Runs `work` on a thread that may block.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Failure::internal(&error)))
 }
 
 impl From<Failure> for Outcome {

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::outcome::Notice;
@@ -58,7 +58,7 @@ impl Events {
         let mut hasher = DefaultHasher::new();
         (&object.uid, &object.kind, &object.namespace, &object.name).hash(&mut hasher);
         (notice.warning, notice.reason, &notice.note).hash(&mut hasher);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.recent.lock();
         recent.retain(|_, published| now.duration_since(*published) < QUIET);
         match recent.entry(hasher.finish()) {
             std::collections::hash_map::Entry::Occupied(_) => false,

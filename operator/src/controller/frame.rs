@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
@@ -20,6 +20,7 @@ use kube::runtime::Controller;
 use kube::runtime::controller::{self, Action};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::task::AbortOnDropHandle;
@@ -251,7 +252,7 @@ impl<R: Reconciler> Frame<R> {
                 Change::Present(_) => None,
                 Change::Gone(object) => {
                     let key = Key::of(object.meta());
-                    frame.deleted().entry(key.clone()).or_default().push(object);
+                    frame.deleted.lock().entry(key.clone()).or_default().push(object);
                     let frame = Arc::clone(&frame);
                     tokio::spawn(async move {
                         drop(frame.turn(&key).await);
@@ -321,15 +322,11 @@ impl<R: Reconciler> Frame<R> {
         next.map_or_else(Action::await_change, Action::requeue)
     }
 
-    fn deleted(&self) -> MutexGuard<'_, Deleted<R::Kind>> {
-        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until no other round or cleanup of the object runs, and cleans up after deleted objects of this name. If
     /// this fails, an event reports it, and the next start of the operator repeats it.
     async fn turn(&self, key: &Key) -> OwnedMutexGuard<()> {
         let turn = self.turns.wait(key).await;
-        let deleted = self.deleted().remove(key).unwrap_or_default();
+        let deleted = self.deleted.lock().remove(key).unwrap_or_default();
         for object in &deleted {
             if let Err(failure) = self.reconciler.cleanup(&self.context, object).await {
                 tracing::warn!(controller = R::Kind::NAME, object = %key, %failure, "cleanup failed");
@@ -387,7 +384,7 @@ impl<R: Reconciler> Frame<R> {
     /// process.
     async fn current(&self, key: &Key) -> Result<Option<Guarded<R::Kind>>, kube::Error> {
         let Some(cached) = self.objects.object(&key.namespace, &key.name) else { return Ok(None) };
-        let known = self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let known = self.versions.lock().get(key).cloned();
         if known.is_none() || known == cached.meta().resource_version {
             return Ok(Some(cached.as_ref().clone()));
         }
@@ -400,7 +397,7 @@ impl<R: Reconciler> Frame<R> {
     /// Records the version of an object that this process wrote or read.
     fn knows(&self, key: &Key, version: Option<String>) {
         if let Some(version) = version {
-            self.versions.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), version);
+            self.versions.lock().insert(key.clone(), version);
         }
     }
 
@@ -559,7 +556,7 @@ impl<R: Reconciler> Frame<R> {
     }
 
     fn forget(&self, key: &Key) {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.versions.lock().remove(key);
         self.failures.reset(key);
         self.unanswered.reset(key);
         self.context.dependencies.set(R::Kind::NAME, key, BTreeSet::new());

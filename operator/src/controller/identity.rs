@@ -1,8 +1,9 @@
 //! Identities of the inputs that clients and stores are built from. If an identity changes, they are built again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 use super::context::Context;
@@ -45,7 +46,7 @@ impl Turns {
     /// Waits until no other task builds for the object. The turn is held until it is dropped.
     pub async fn wait(&self, key: &Key) -> OwnedMutexGuard<()> {
         let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turns = self.0.lock();
             Arc::clone(turns.entry(key.clone()).or_default())
         };
         turn.lock_owned().await
@@ -53,7 +54,7 @@ impl Turns {
 
     /// Forgets a deleted object, unless a task holds its turn or waits for it.
     pub fn forget(&self, key: &Key) {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.0.lock();
         if turns.get(key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             turns.remove(key);
         }

@@ -14,7 +14,7 @@ use super::dependencies::Dependency;
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
-use super::outcome::{Fact, Notice, Outcome, Reason, Truth};
+use super::outcome::{Fact, Notice, Outcome, Truth};
 use super::pools::Pools;
 use crate::crd::ManagedServer;
 use crate::directories;
@@ -59,9 +59,7 @@ impl Reconciler for ManagedServers {
     async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
         let owner = ManagedServer::owner(&Key::of(kube::Resource::meta(object)));
         for directory in [context.directories.cache(&owner), context.directories.bundle_cache(&owner)] {
-            directories::remove_in_background(directory)
-                .await
-                .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
+            directories::remove_in_background(directory).await.map_err(|error| Failure::internal(&error))?;
         }
         Ok(())
     }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use declarest_core::repository::{Mirror, RepositoryError};
 use futures::Stream;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 use super::identity::Turns;
@@ -43,13 +43,13 @@ struct Announcements(Mutex<Vec<UnboundedSender<Key>>>);
 
 impl Announcements {
     fn send(&self, repository: &Key) {
-        let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut receivers = self.0.lock();
         receivers.retain(|receiver| receiver.unbounded_send(repository.clone()).is_ok());
     }
 
     fn receive(&self) -> impl Stream<Item = Key> + Send + use<> {
         let (sender, receiver) = unbounded();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.0.lock().push(sender);
         receiver
     }
 }
@@ -95,12 +95,12 @@ impl Mirrors {
             _ => (Mirror::open(&place.directory, &place.binding)?, None),
         };
         let opened = Opened { place: place.clone(), mirror: mirror.clone(), renewed, current: false };
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(repository.clone(), opened);
+        self.open.lock().insert(repository.clone(), opened);
         Ok(mirror)
     }
 
     fn known(&self, repository: &Key) -> Option<Opened> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(repository).cloned()
+        self.open.lock().get(repository).cloned()
     }
 
     /// Returns the mirror of a repository, if it is current. After a start, and after damage, it may be open and empty.
@@ -110,7 +110,7 @@ impl Mirrors {
 
     /// Records that the mirror has the revision that its repository shows.
     pub fn set_current(&self, repository: &Key) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let before = open.get_mut(repository).map(|opened| std::mem::replace(&mut opened.current, true));
         drop(open);
         if before == Some(false) {
@@ -125,14 +125,14 @@ impl Mirrors {
 
     /// Returns all open mirrors of a namespace.
     pub fn of_namespace(&self, namespace: &str) -> Vec<Mirror> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         let own = open.iter().filter(|(key, _)| key.namespace == namespace);
         own.map(|(_, opened)| opened.mirror.clone()).collect()
     }
 
     /// Closes a mirror and returns it with its place, if it was open. Trees in use can still be read.
     pub fn close(&self, repository: &Key) -> Option<(Place, Mirror)> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.remove(repository).map(|opened| (opened.place, opened.mirror))
     }
 

@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::backoff;
 use super::cache::Cache;
+use super::conditions;
 use super::connections;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
-use super::error::Failure;
+use super::error::{Failure, blocking};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key, Kind as _};
 use super::mirrors::Place;
@@ -98,9 +99,9 @@ fn remove_mirrors(opened: Option<(Place, Mirror)>, state: &Path) -> Result<(), F
         }
         directories.push(place.directory);
     }
-    directories.iter().try_for_each(|directory| {
-        Mirror::remove(directory).map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
-    })
+    directories
+        .iter()
+        .try_for_each(|directory| Mirror::remove(directory).map_err(|error| Failure::internal(&error)))
 }
 
 /// Does one round: storage, credentials, fetch.
@@ -200,8 +201,7 @@ async fn open_mirror(
     let policies = context.caches.policies.clone();
     // The turn is moved into the blocking work, which cannot be cancelled: the turn must not end before it.
     let opened = blocking(move || {
-        directories::ensure_private(&place.directory)
-            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))?;
+        directories::ensure_private(&place.directory).map_err(|error| Failure::internal(&error))?;
         if let Some(earlier) = earlier
             && let Err(error) = Mirror::relocate(&earlier, &place.directory, &place.binding)
         {
@@ -322,7 +322,7 @@ fn record(
     let generation = round.generation();
     let status = &mut round.status;
     let before = status.last_fetched_revision.replace(revision.as_str().to_owned());
-    status.last_fetched_time = Timestamp::from_second(begun.as_second()).ok().map(Time);
+    status.last_fetched_time = Some(Time(conditions::whole_seconds(begun)));
     status.last_fetched_generation = Some(generation);
     if before.as_deref() != Some(revision.as_str()) {
         round.context.metrics.revision_changed(round.key().subject());
@@ -359,15 +359,6 @@ async fn fetch(
         () = context.stop.cancelled() => None,
         () = left.cancelled() => None,
     }
-}
-
-/// Runs a libgit2 call on a thread that may block.
-async fn blocking<T: Send + 'static>(
-    call: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(call)
-        .await
-        .unwrap_or_else(|error| Err(Failure::new(Reason::ReconcileFailed, error.to_string())))
 }
 
 /// Returns the message of `failure`, with the Secret if the remote refused the credentials.

@@ -13,7 +13,7 @@ use super::dependencies::Dependency;
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key, Kind as _};
-use super::outcome::{Notice, Outcome, Reason};
+use super::outcome::{Notice, Outcome};
 use super::pools::Pools;
 use super::stores::{may_pass, unavailable};
 use super::{seeds, volumes};
@@ -67,7 +67,7 @@ impl Reconciler for SecretStores {
         let key = Key::of(kube::Resource::meta(object));
         directories::remove_in_background(seeds::state_directory(context, &key))
             .await
-            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
+            .map_err(|error| Failure::internal(&error))
     }
 
     fn forget(&self, _: &Context, key: &Key) {
@@ -92,7 +92,7 @@ impl SecretStores {
             store => {
                 let keys = store.list().await.map_err(|error| match &error {
                     StoreError::File(error) => seeds::failure(error),
-                    error => Failure::new(Reason::ReconcileFailed, error.to_string()),
+                    error => Failure::internal(&error),
                 })?;
                 let note = opened.file.and_then(|file| file.note);
                 Ok(decrypted(&round.object, keys.len(), note))

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::context::Context;
-use super::error::Failure;
+use super::error::{Failure, blocking};
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
@@ -236,13 +236,4 @@ pub fn failure(error: &FileStoreError) -> Failure {
         _ => Reason::ReconcileFailed,
     };
     Failure::new(reason, error.to_string())
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
-        Err(Failure::new(Reason::ReconcileFailed, format!("work on a store's file was cut off: {error}")))
-    })
 }

@@ -1,7 +1,7 @@
 //! Clients of managed servers, built from a spec and its Secrets. All policies of a server share its client.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::server::{
@@ -10,6 +10,7 @@ use declarest_core::server::{
 };
 use declarest_core::transport::TransportError;
 use http::{HeaderMap, Method, StatusCode};
+use parking_lot::Mutex;
 
 use super::connections;
 use super::context::Context;
@@ -60,7 +61,7 @@ impl Servers {
         let (metrics, leadership) = (Arc::clone(&context.metrics), context.leadership.clone());
         let observer = Arc::new(Observer { metrics, leadership, server: key.clone() });
         let client = Client::new(settings, gate, Some(observer)).map_err(|error| invalid(&error))?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(known) = known.get_mut(&key) {
             known.client = Some((identity, client.clone()));
         }
@@ -69,18 +70,18 @@ impl Servers {
 
     /// Forgets the client and gate of a deleted server.
     pub fn forget(&self, key: &Key) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.known.lock().remove(key);
         self.turns.forget(key);
     }
 
     fn cached(&self, key: &Key, identity: &Identity) -> Option<Client> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let (built_from, client) = known.get(key)?.client.as_ref()?;
         (built_from == identity).then(|| client.clone())
     }
 
     fn gate(&self, key: &Key, throttling: Throttling) -> Result<Arc<Gate>, Failure> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(known) = known.get(key).filter(|known| known.throttling == throttling) {
             return Ok(Arc::clone(&known.gate));
         }

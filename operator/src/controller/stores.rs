@@ -1,11 +1,11 @@
 //! Open secret stores, built from a spec and its Secrets. All policies that use a store share it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::secrets::SecretStore;
 use declarest_core::secrets::vault::{KvVersion, VaultAuth, VaultError, VaultSettings, VaultStore};
+use parking_lot::Mutex;
 
 use super::connections;
 use super::context::Context;
@@ -47,19 +47,19 @@ impl Stores {
             return Ok(opened);
         }
         let opened = build(context, object).await?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.insert(key, (identity, opened.clone()));
         Ok(opened)
     }
 
     /// Forgets a store, so that it is built again when it is needed.
     pub fn forget(&self, key: &Key) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.known.lock().remove(key);
         self.turns.forget(key);
     }
 
     fn cached(&self, key: &Key, identity: &Identity) -> Option<Opened> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let (built_from, opened) = known.get(key)?;
         (built_from == identity).then(|| opened.clone())
     }

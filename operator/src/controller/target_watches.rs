@@ -1,7 +1,7 @@
 //! Watches the objects that contracts are compared with. Only their metadata is received, and nothing is kept of it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::contract::ObjectKind;
@@ -12,6 +12,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch_objects;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -62,13 +63,13 @@ impl Default for TargetWatches {
 impl TargetWatches {
     /// Returns the servers whose target changed. Only the first call returns any.
     pub fn changes(&self) -> impl Stream<Item = Key> + Send + use<> {
-        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let changes = self.changes.lock().take();
         stream::iter(changes).flatten()
     }
 
     /// Replaces the objects of the target of `server`. Watches begin and end as necessary.
     pub fn set(&self, client: &Client, server: &Key, objects: BTreeSet<Watched>) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if objects.is_empty() {
             state.targets.remove(server);
             state.announced.remove(server);
@@ -92,14 +93,10 @@ impl TargetWatches {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Announces the servers with this object in their target, each at most once in ten seconds.
     fn object_changed(&self, kind: ObjectKind, namespace: &str, name: &str, is_new: bool) {
         let now = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let State { targets, announced, .. } = &mut *state;
         let is_of = |(key, objects): &(&Key, &BTreeSet<Watched>)| {
             let affects =

@@ -7,8 +7,9 @@
 //! ends.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::kind::Key;
@@ -94,7 +95,7 @@ impl Workers {
         }
         let (start, started) = oneshot::channel();
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let namespace = state.namespaces.entry(object.namespace.clone()).or_default();
             namespace.waiting.push_back(Waiting { object: object.name.clone(), demand, start });
             if namespace.waiting.len() == 1 {
@@ -109,7 +110,7 @@ impl Workers {
     /// Replaces the demand of a waiting round, because the object has changed.
     pub fn revise(self: &Arc<Self>, object: &Key, demand: &Demand) {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let Some(namespace) = state.namespaces.get_mut(&object.namespace) else { return };
             let Some(round) = namespace.waiting.iter_mut().find(|round| round.object == object.name) else {
                 return;
@@ -122,7 +123,7 @@ impl Workers {
     /// Starts all rounds that can start.
     fn start(self: &Arc<Self>) {
         loop {
-            let next = self.state().next(self.total);
+            let next = self.state.lock().next(self.total);
             let Some((namespace, Waiting { demand, start, .. })) = next else { return };
             let worker = match demand {
                 Demand::Nothing => Worker(None),
@@ -136,10 +137,6 @@ impl Workers {
 
     fn busy(self: &Arc<Self>, namespace: String, server: Option<String>) -> Worker {
         Worker(Some(Busy { workers: Arc::clone(self), namespace, server }))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -201,7 +198,7 @@ impl State {
 impl Drop for Worker {
     fn drop(&mut self) {
         let Some(Busy { workers, namespace, server }) = self.0.take() else { return };
-        workers.state().release(&namespace, server.as_deref());
+        workers.state.lock().release(&namespace, server.as_deref());
         workers.start();
     }
 }
@@ -312,8 +309,8 @@ mod tests {
         rounds.end("running");
         assert_eq!(rounds.running(), ["waiting"]);
         rounds.end("waiting");
-        assert_eq!(workers.state().busy, 0);
-        assert!(workers.state().namespaces.is_empty());
+        assert_eq!(workers.state.lock().busy, 0);
+        assert!(workers.state.lock().namespaces.is_empty());
     }
 
     #[rstest]

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::sync::{PoisonError, RwLock};
+
+use parking_lot::RwLock;
 
 /// The names by their values, longest value first.
 type Names = BTreeMap<(std::cmp::Reverse<usize>, String), String>;
@@ -21,16 +22,16 @@ pub fn remember(namespace: &str, name: &str, value: &str) {
     }
     let key = (std::cmp::Reverse(value.len()), value.to_owned());
     let is_known = |names: &Names| names.contains_key(&key);
-    if IN_USE.read().unwrap_or_else(PoisonError::into_inner).get(namespace).is_some_and(is_known) {
+    if IN_USE.read().get(namespace).is_some_and(is_known) {
         return;
     }
-    let mut in_use = IN_USE.write().unwrap_or_else(PoisonError::into_inner);
+    let mut in_use = IN_USE.write();
     in_use.entry(namespace.to_owned()).or_default().insert(key, name.to_owned());
 }
 
 /// Returns `text` about an object of `namespace` with `${NAME}` in the place of values.
 pub fn conceal<'t>(namespace: &str, text: &'t str) -> Cow<'t, str> {
-    let in_use = IN_USE.read().unwrap_or_else(PoisonError::into_inner);
+    let in_use = IN_USE.read();
     match in_use.get(namespace) {
         Some(names) => replaced(text, names.iter().map(|((_, value), name)| (value.as_str(), name.as_str()))),
         None => Cow::Borrowed(text),
@@ -39,7 +40,7 @@ pub fn conceal<'t>(namespace: &str, text: &'t str) -> Cow<'t, str> {
 
 /// Returns `line` with `${NAME}` in the place of values of all namespaces.
 pub fn conceal_in_log(line: &str) -> Cow<'_, str> {
-    let in_use = IN_USE.read().unwrap_or_else(PoisonError::into_inner);
+    let in_use = IN_USE.read();
     let all: BTreeSet<_> =
         in_use.values().flatten().filter(|((size, _), _)| size.0 >= SHORTEST_IN_LOGS).collect();
     replaced(line, all.into_iter().map(|((_, value), name)| (value.as_str(), name.as_str())))

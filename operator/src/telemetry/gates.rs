@@ -1,9 +1,10 @@
 //! Gauges of the gates of managed servers. A gate is read when metrics are scraped.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use declarest_core::server::Gate;
+use parking_lot::Mutex;
 use prometheus::IntGaugeVec;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
@@ -38,15 +39,11 @@ impl Gates {
 
     /// Publishes this gate as the gate of `server`, in place of a previous one.
     pub fn show(&self, server: Subject<'_>, gate: &Arc<Gate>) {
-        self.known().insert(key(server), Arc::downgrade(gate));
+        self.known.lock().insert(key(server), Arc::downgrade(gate));
     }
 
     pub fn forget(&self, server: Subject<'_>) {
-        self.known().remove(&key(server));
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().remove(&key(server));
     }
 
     fn gauges(&self) -> [&IntGaugeVec; 3] {
@@ -61,7 +58,7 @@ impl Collector for Gates {
 
     fn collect(&self) -> Vec<MetricFamily> {
         // The lock is held to the end, because concurrent scrapes would remove each other's series.
-        let known = self.known();
+        let known = self.known.lock();
         self.gauges().into_iter().for_each(IntGaugeVec::reset);
         for ((namespace, name), gate) in known.iter() {
             let Some(gate) = gate.upgrade() else { continue };

@@ -1,9 +1,10 @@
 //! The gauge of the queues of the controllers. A queue is read when metrics are scraped.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use prometheus::IntGaugeVec;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
@@ -29,26 +30,22 @@ impl Queues {
 
     /// Shows the queue of a controller, which is empty.
     pub fn open(&self, controller: &'static str) {
-        self.known().entry(controller).or_default();
+        self.known.lock().entry(controller).or_default();
     }
 
     /// Adds an object to the queue, or keeps it there if its round is due earlier.
     pub fn add(&self, controller: &'static str, object: Subject<'_>, after: Duration) {
         let due = Instant::now() + after;
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let waiting = known.entry(controller).or_default();
         waiting.entry(key(object)).and_modify(|earlier| *earlier = due.min(*earlier)).or_insert(due);
     }
 
     /// Removes an object whose round starts, or that does not exist.
     pub fn remove(&self, controller: &str, object: Subject<'_>) {
-        if let Some(waiting) = self.known().get_mut(controller) {
+        if let Some(waiting) = self.known.lock().get_mut(controller) {
             waiting.remove(&key(object));
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,7 +56,7 @@ impl Collector for Queues {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let now = Instant::now();
-        for (controller, waiting) in self.known().iter() {
+        for (controller, waiting) in self.known.lock().iter() {
             let due = waiting.values().filter(|due| **due <= now).count();
             self.depth.with_label_values(&[*controller]).set(i64::try_from(due).unwrap_or(i64::MAX));
         }

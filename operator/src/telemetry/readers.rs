@@ -2,7 +2,7 @@
 //! user to `get` the path, as it does for its own metrics.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::access::{self, Right};
@@ -69,7 +70,7 @@ impl Readers {
                 if allowed { Decision::Allowed } else { Decision::Forbidden }
             }
         };
-        let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decided = self.decided.lock();
         let now = Instant::now();
         decided.retain(|_, (_, end)| *end > now);
         // With this many tokens, most are not those of scrapers.
@@ -80,7 +81,7 @@ impl Readers {
     }
 
     fn earlier(&self, key: &[u8; 32]) -> Option<Decision> {
-        let decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        let decided = self.decided.lock();
         decided.get(key).filter(|(_, end)| *end > Instant::now()).map(|(decision, _)| *decision)
     }
 

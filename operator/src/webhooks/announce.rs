@@ -1,12 +1,13 @@
 //! Writes the annotations that announce a delivery, at most once per second for each repository.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -66,7 +67,7 @@ impl Announcer {
     }
 
     fn burst(&self, repository: &Key) -> Arc<Burst> {
-        let mut bursts = self.bursts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bursts = self.bursts.lock();
         bursts.retain(|_, burst| Arc::strong_count(burst) > 1 || burst.is_fresh());
         Arc::clone(bursts.entry(repository.clone()).or_default())
     }
@@ -92,13 +93,13 @@ impl Announcer {
 
 impl Burst {
     fn add(&self, delivery: Option<&str>) -> u64 {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         *last = (last.0 + 1, delivery.map(str::to_owned));
         last.0
     }
 
     fn last(&self) -> (u64, Option<String>) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().clone()
     }
 
     /// Returns whether the next write has to wait.

@@ -1,7 +1,7 @@
 //! Handles one delivery: checks it, and announces the push that it proves.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,6 +15,7 @@ use bytes::Bytes;
 use declarest_core::secrets::Secret;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::{Client, ResourceExt as _};
+use parking_lot::Mutex;
 
 use super::announce::Announcer;
 use super::provider::Dialect;
@@ -283,7 +284,7 @@ impl Receiver {
         };
         let place =
             (Key { namespace: namespace.clone(), name: reference.name.clone() }, reference.key.clone());
-        if let Some(known) = self.secrets().get(&place).filter(|known| known.version == version) {
+        if let Some(known) = self.secrets.lock().get(&place).filter(|known| known.version == version) {
             return known.value.clone();
         }
         let mut reader = SecretReader::new(&self.client, namespace);
@@ -292,15 +293,11 @@ impl Receiver {
             // The API server did not answer, which says nothing about the Secret.
             return value;
         }
-        let mut secrets = self.secrets();
+        let mut secrets = self.secrets.lock();
         secrets
             .retain(|(secret, _), _| self.caches.secrets.object(&secret.namespace, &secret.name).is_some());
         secrets.insert(place, Known { version, value: value.clone() });
         value
-    }
-
-    fn secrets(&self) -> MutexGuard<'_, HashMap<(Key, String), Known>> {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The deliveries of the last minutes: a Git host may send one delivery several times.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The time that a delivery is remembered.
@@ -27,24 +28,20 @@ struct Known {
 impl Recent {
     /// Returns whether the delivery was announced within the last ten minutes.
     pub fn contains(&self, id: &Id) -> bool {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         known.forget(|since| since.elapsed() >= KEPT_FOR);
         known.ids.contains(id)
     }
 
     /// Remembers an announced delivery.
     pub fn insert(&self, id: Id) {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         if known.ids.insert(Arc::clone(&id)) {
             known.oldest_first.push_back((Instant::now(), id));
         }
         let excess = known.oldest_first.len().saturating_sub(KEPT);
         let mut left = excess;
         known.forget(|_| left.checked_sub(1).map(|fewer| left = fewer).is_some());
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,6 +79,6 @@ mod tests {
         let recent = Recent::default();
         (0..=KEPT).for_each(|number| recent.insert(id(number)));
         assert!(!recent.contains(&id(0)) && recent.contains(&id(1)) && recent.contains(&id(KEPT)));
-        assert_eq!(recent.known().ids.len(), KEPT);
+        assert_eq!(recent.0.lock().ids.len(), KEPT);
     }
 }

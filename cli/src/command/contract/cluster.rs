@@ -1,11 +1,10 @@
 //! The objects of a cluster that a verification reads. Nothing is written there.
 
-use std::sync::{Mutex, PoisonError};
-
 use declarest_core::contract::{ClusterReads, ContractBinding, KubernetesApi, ReadFailure};
 use http::Request;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -51,7 +50,7 @@ impl ApiServer {
 
     /// Returns the first read that failed. That something does not exist is not a failure.
     pub fn into_failure(self) -> Option<Failure> {
-        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.failure.into_inner()
     }
 
     /// Reads a ManagedServer.
@@ -77,7 +76,7 @@ impl KubernetesApi for ApiServer {
             let message = failure.message().to_owned();
             let status = if let kube::Error::Api(status) = error { Some(status.code) } else { None };
             if status != Some(404) {
-                let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut first = self.failure.lock();
                 first.get_or_insert(failure);
             }
             ReadFailure { status, message }

@@ -280,7 +280,9 @@ mod tests {
 
     fn item(path: &str, alias: &str, remote_id: &str) -> Item {
         let identity = Identity { alias: alias.to_owned(), remote_id: remote_id.to_owned() };
-        Item::new(LogicalPath::parse(path).unwrap(), Metadata::conventions(), identity, Value::Null)
+        let path = LogicalPath::parse(path).unwrap();
+        let rules = Metadata::layered(Vec::new()).rules(&path).unwrap();
+        Item::new(path, rules, identity, Value::Null)
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::{ExpressionError, Origin, Program};
 
@@ -29,7 +31,7 @@ impl ProgramCache {
 
     /// The number of programs.
     pub fn len(&self) -> usize {
-        self.lock().programs.len()
+        self.entries.lock().programs.len()
     }
 
     /// Returns whether the cache is empty.
@@ -39,12 +41,12 @@ impl ProgramCache {
 
     /// Returns the program of `text`. Errors are not cached.
     pub(crate) fn program(&self, text: &str) -> Result<Arc<Program>, ExpressionError> {
-        if let Some(program) = self.lock().used(text) {
+        if let Some(program) = self.entries.lock().used(text) {
             return Ok(program);
         }
         // Compile without the lock, because it takes long. Two threads may compile the same text.
         let program = Arc::new(Program::compile(text, Origin::Rendered)?);
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         while entries.programs.len() >= self.capacity && !entries.programs.contains_key(text) {
             entries.forget_oldest();
         }
@@ -52,11 +54,6 @@ impl ProgramCache {
         let entry = (entries.clock, Arc::clone(&program));
         entries.programs.insert(text.to_owned(), entry);
         Ok(program)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
-        // Each change is complete by itself, so a poisoned cache is still valid.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

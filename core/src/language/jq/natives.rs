@@ -92,7 +92,9 @@ pub(super) fn tolls() -> impl Iterator<Item = Fun<Machine>> {
 
 /// A charge for a value.
 trait Toll {
-    fn pay(meter: &Meter<'_>, value: &Val) -> Result<(), Ended>;
+    fn pay(meter: &Meter<'_>, _: &Val) -> Result<(), Ended> {
+        meter.step()
+    }
 
     /// Returns the value to continue with.
     fn pass(value: Val) -> Val {
@@ -108,11 +110,7 @@ struct Made;
 struct Narrow;
 struct Index;
 
-impl Toll for Step {
-    fn pay(meter: &Meter<'_>, _: &Val) -> Result<(), Ended> {
-        meter.step()
-    }
-}
+impl Toll for Step {}
 
 impl Toll for Copy {
     fn pay(meter: &Meter<'_>, value: &Val) -> Result<(), Ended> {
@@ -149,10 +147,6 @@ impl Toll for Made {
 }
 
 impl Toll for Narrow {
-    fn pay(meter: &Meter<'_>, _: &Val) -> Result<(), Ended> {
-        meter.step()
-    }
-
     fn pass(value: Val) -> Val {
         match value {
             Val::Num(number) => convert::narrow(number),
@@ -162,10 +156,6 @@ impl Toll for Narrow {
 }
 
 impl Toll for Index {
-    fn pay(meter: &Meter<'_>, _: &Val) -> Result<(), Ended> {
-        meter.step()
-    }
-
     fn pass(value: Val) -> Val {
         match value {
             Val::Num(Num::Float(number)) => convert::narrow(Num::Float(number.floor())),

@@ -5,6 +5,7 @@ use http::Method;
 use super::InferenceError;
 use crate::language::template::singular;
 use crate::metadata::openapi::{OpenApi, PathItem, Segment};
+use crate::metadata::transform::is_identifier;
 use crate::path::{RawPath, Selector};
 
 /// A collection or one resource, by the segments of its path.
@@ -151,13 +152,6 @@ impl Name {
 pub fn field_name(literal: &str) -> Option<String> {
     let word = literal.rsplit(['-', '_', '.']).next().unwrap_or(literal);
     Some(singular(literal).unwrap_or_else(|| word.to_owned())).filter(|name| is_identifier(name))
-}
-
-/// Returns whether a placeholder can have this name.
-pub fn is_identifier(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 pub fn placeholder(name: &str) -> String {

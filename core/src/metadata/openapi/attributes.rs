@@ -7,6 +7,9 @@ use super::reference::{follow, reference, target};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
+/// The keywords below which a schema has properties of the same value, or of the items of an array.
+const ALL: &[&str] = &["allOf", "anyOf", "oneOf", "items"];
+
 impl OpenApi {
     /// Returns the properties that the schema at a pointer requires in requests, itself and through `$ref` and `allOf`.
     /// Those that are `readOnly` are only required in answers (`OpenAPI` 3.0, Schema Object).
@@ -22,12 +25,7 @@ impl OpenApi {
     /// Returns the properties that requests cannot set (`readOnly`), of the schema at a pointer and through `$ref` and
     /// `allOf`.
     fn read_only_properties(&self, schema: &Pointer) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        self.walk(schema, &["allOf"], &mut |schema| {
-            let fixed = properties(schema).filter(|(_, property)| self.is_read_only(property));
-            names.extend(fixed.map(|(name, _)| name.clone()));
-        });
-        names
+        self.names_where(schema, &["allOf"], |property| self.is_read_only(property))
     }
 
     /// Whether requests cannot set a property with this schema, or with the one to which it refers.
@@ -39,23 +37,19 @@ impl OpenApi {
 
     /// Returns the properties that the schema at a pointer names, itself and through `$ref` and `allOf`.
     pub(super) fn named_properties(&self, schema: &Pointer) -> BTreeSet<String> {
-        self.property_names(schema, &["allOf"])
+        self.names_where(schema, &["allOf"], |_| true)
     }
 
     /// Returns the properties that the schema at a pointer names, itself and through `$ref`, `allOf`, `anyOf`, `oneOf`
     /// and the `items` of an array.
     pub fn properties(&self, schema: &Pointer) -> BTreeSet<String> {
-        self.property_names(schema, &["allOf", "anyOf", "oneOf", "items"])
+        self.names_where(schema, ALL, |_| true)
     }
 
     /// Returns the same properties without those that a request cannot set (`readOnly`).
     pub fn writable_properties(&self, schema: &Pointer) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        self.walk(schema, &["allOf", "anyOf", "oneOf"], &mut |schema| {
-            let writable = properties(schema).filter(|(_, property)| !is_flagged(property, "readOnly"));
-            names.extend(writable.map(|(name, _)| name.clone()));
-        });
-        names
+        let keywords = &["allOf", "anyOf", "oneOf"];
+        self.names_where(schema, keywords, |property| !is_flagged(property, "readOnly"))
     }
 
     /// Returns the same properties as [`Self::properties`], but only those with `flag`: `readOnly` or `writeOnly`.
@@ -74,12 +68,7 @@ impl OpenApi {
     }
 
     fn properties_with(&self, schema: &Pointer, keyword: &str, value: &Value) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        self.walk(schema, &["allOf", "anyOf", "oneOf", "items"], &mut |schema| {
-            let found = properties(schema).filter(|(_, property)| property.get(keyword) == Some(value));
-            names.extend(found.map(|(name, _)| name.clone()));
-        });
-        names
+        self.names_where(schema, ALL, |property| property.get(keyword) == Some(value))
     }
 
     /// Returns whether the schema at a pointer forbids properties that it does not name.
@@ -139,10 +128,17 @@ impl OpenApi {
         follow(&self.root, schema.clone()).ok().map(|part| part.at)
     }
 
-    fn property_names(&self, schema: &Pointer, keywords: &[&str]) -> BTreeSet<String> {
+    /// Returns the names of the properties that `counts`, of the schema at a pointer and those below its `keywords`.
+    fn names_where(
+        &self,
+        schema: &Pointer,
+        keywords: &[&str],
+        counts: impl Fn(&Value) -> bool,
+    ) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.walk(schema, keywords, &mut |schema| {
-            names.extend(properties(schema).map(|(name, _)| name.clone()));
+            let counted = properties(schema).filter(|(_, property)| counts(property));
+            names.extend(counted.map(|(name, _)| name.clone()));
         });
         names
     }

@@ -42,7 +42,8 @@ pub fn member_expression(name: &str) -> String {
     if is_identifier(name) { format!(".{name}") } else { format!(".[{}]", serde_json::Value::from(name)) }
 }
 
-fn is_identifier(name: &str) -> bool {
+/// Returns whether jq and templates can take a member with this name without quotes.
+pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

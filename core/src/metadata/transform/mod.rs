@@ -35,7 +35,7 @@ use crate::payload::Value;
 /// The steps of metadata, with the templates in their jq expressions already rendered.
 pub use super::document::Step;
 pub use error::TransformError;
-pub use member::{MemberPath, member_expression};
+pub use member::{MemberPath, is_identifier, member_expression};
 use parts::Parts;
 
 /// Compiled steps. Cloning is cheap.

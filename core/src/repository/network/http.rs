@@ -1,12 +1,13 @@
 //! Git's smart HTTP protocol: each request of libgit2 is one HTTP request.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use reqwest::{Body, Response};
 use tempfile::SpooledTempFile;
 use url::Url;
@@ -123,7 +124,7 @@ impl Exchange {
     }
 
     fn repository(&self) -> Url {
-        self.repository.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.repository.lock().clone()
     }
 
     /// Asks for the refs of the repository, and follows redirects.
@@ -135,7 +136,7 @@ impl Exchange {
             let answer = self.send(&url, request).await?;
             if !answer.status().is_redirection() {
                 self.check_type(&url, &answer, &format!("application/x-{program}-advertisement"))?;
-                *self.repository.lock().unwrap_or_else(PoisonError::into_inner) = above(url, "/info/refs");
+                *self.repository.lock() = above(url, "/info/refs");
                 return Ok(answer);
             }
             url = self.redirected(&url, &answer)?;
@@ -151,7 +152,7 @@ impl Exchange {
     ) -> Result<State, RepositoryError> {
         if program == FETCH {
             let request = content(&mut body).map_err(|error| self.unreadable(&error))?;
-            let step = self.negotiation.lock().unwrap_or_else(PoisonError::into_inner).step(request);
+            let step = self.negotiation.lock().step(request);
             let Step::Sent(request) = step else {
                 return Ok(State::Answer { part: Bytes::from_static(NONE_KNOWN), rest: None });
             };

@@ -14,11 +14,12 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
 use git2::transport::Transport;
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
 use self::http::HttpTransport;
@@ -66,7 +67,7 @@ impl Session {
             runtime: Some(runtime),
             failure: Mutex::default(),
         });
-        sessions().insert(session.number, Arc::downgrade(&session));
+        SESSIONS.lock().insert(session.number, Arc::downgrade(&session));
         Ok(session)
     }
 
@@ -77,13 +78,13 @@ impl Session {
 
     /// Stores an error, unless there is one, and returns an error that stops libgit2.
     fn fail(&self, error: RepositoryError) -> io::Error {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failure.lock().get_or_insert(error);
         io::Error::other("stopped")
     }
 
     /// Returns the first error, once.
     pub fn failure(&self) -> Option<RepositoryError> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure.lock().take()
     }
 
     /// Runs `work` until the deadline.
@@ -96,7 +97,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        sessions().remove(&self.number);
+        SESSIONS.lock().remove(&self.number);
         // Does not wait for running DNS lookups.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -132,11 +133,7 @@ fn transport(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
 
 fn session_at(address: &str) -> Option<Arc<Session>> {
     let number = address.strip_prefix(SCHEME)?.strip_prefix("://")?.trim_end_matches('/').parse().ok()?;
-    sessions().get(&number)?.upgrade()
-}
-
-fn sessions() -> MutexGuard<'static, HashMap<u64, Weak<Session>>> {
-    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+    SESSIONS.lock().get(&number)?.upgrade()
 }
 
 /// Moves the beginning of `part` to `buffer`, and returns its length.

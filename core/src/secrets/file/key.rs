@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use super::FileStoreError;
@@ -153,7 +153,7 @@ impl Kdf {
                 "its header asks for {asked} MiB of memory, more than {most} MiB; write the file with other parameters"
             ));
         }
-        let _only = DERIVING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only = DERIVING.lock();
         self.derive_now(passphrase, salt).map_err(|error| error.to_string())
     }
 

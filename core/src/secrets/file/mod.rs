@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use error::FileStoreError;
@@ -19,6 +19,7 @@ pub use key::{Kdf, KeyMaterial};
 
 use envelope::{Derivation, Envelope, Secrets};
 pub(super) use key::{Key, Material};
+use parking_lot::Mutex;
 use snapshot::{Content, Snapshot};
 
 use super::{Secret, SecretKey};
@@ -148,7 +149,7 @@ impl Inner {
     /// Returns the current content; `None` if there is no file.
     fn load(&self) -> Result<Option<Arc<Secrets>>, FileStoreError> {
         let file = &self.settings.path;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some((snapshot, secrets)) = &known.snapshot
             && snapshot.is_current(file)
         {
@@ -175,7 +176,7 @@ impl Inner {
     fn change(&self, change: impl FnOnce(&mut Secrets) -> bool) -> Result<(), FileStoreError> {
         // Whatever links lead to a file, it has one lock.
         let file = &followed(&self.settings.path);
-        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.writing.lock();
         if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             create_directories(parent)?;
         }
@@ -191,7 +192,7 @@ impl Inner {
             Material::Key(key) => Envelope::seal(file, secrets, key, None)?,
             Material::Passphrase(passphrase) => {
                 let derivation = Derivation::fresh(self.settings.kdf, file)?;
-                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.known.lock();
                 let key = known.derive(file, passphrase, derivation.clone())?;
                 Envelope::seal(file, secrets, key, Some(&derivation))?
             }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::stream::{StreamExt as _, TryStreamExt as _};
+use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::placeholder::DescriptorPlaceholder;
@@ -218,7 +219,7 @@ impl SecretReader {
     async fn lookup(&self, key: &SecretKey) -> Option<Lookup> {
         let store = self.0.store.as_ref()?;
         let cell = {
-            let mut lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lookups = self.0.lookups.lock();
             match lookups.get(key) {
                 Some(cell) => Arc::clone(cell),
                 None => Arc::clone(lookups.entry(key.clone()).or_default()),
@@ -234,19 +235,19 @@ impl SecretReader {
 
     /// Adds a secret that the server showed, such as a token that is also the id of its resource.
     pub fn add_shown(&self, secret: Secret) {
-        self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).push(secret);
+        self.0.shown.lock().push(secret);
     }
 
     /// Whether values were read from the store.
     pub fn has_read(&self) -> bool {
-        let lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        let lookups = self.0.lookups.lock();
         lookups.values().any(|cell| matches!(cell.get(), Some(Ok(_))))
     }
 
     /// Returns all values that were read so far, and those that the server showed.
     pub fn values(&self) -> Vec<Secret> {
-        let mut values = self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let lookups = self.0.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = self.0.shown.lock().clone();
+        let lookups = self.0.lookups.lock();
         values.extend(lookups.values().filter_map(|cell| cell.get()?.as_ref().ok()).cloned());
         values
     }

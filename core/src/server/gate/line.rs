@@ -2,10 +2,10 @@
 //! data structure: it does not read the clock and does not wait.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -247,10 +247,6 @@ impl Line {
     }
 }
 
-pub(super) fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
-    line.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A place in the queue. Dropping it, for example with a cancelled future, releases the place, and the slot if one
 /// was just given.
 #[derive(Debug)]
@@ -273,7 +269,7 @@ impl<'a> Place<'a> {
             None => turn.await.ok(),
             Some(opens) => match timeout_at(opens, turn).await {
                 Ok(given) => given.ok(),
-                Err(_) => return self.withdraw(&mut lock(self.line)),
+                Err(_) => return self.withdraw(&mut self.line.lock()),
             },
         };
         self.turn = None;
@@ -288,7 +284,7 @@ impl<'a> Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut line = lock(self.line);
+        let mut line = self.line.lock();
         line.places = line.places.saturating_sub(1);
         if let Some(passage) = self.withdraw(&mut line) {
             line.abandon(passage, Instant::now());

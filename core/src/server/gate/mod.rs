@@ -15,11 +15,11 @@ mod tests;
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::StatusCode;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use self::limit::Limit;
@@ -129,7 +129,7 @@ impl Gate {
 
     /// Returns the number of requests that may run at once now.
     pub fn concurrency(&self) -> usize {
-        self.line().limit()
+        self.line.lock().limit()
     }
 
     /// Returns the highest number of requests that may ever run at once: the configured one, else
@@ -140,7 +140,7 @@ impl Gate {
 
     /// Returns the current state of the gate.
     pub fn status(&self) -> GateStatus {
-        let line = self.line();
+        let line = self.line.lock();
         GateStatus {
             concurrency_limit: line.limit(),
             in_flight: self.running(&line),
@@ -151,7 +151,7 @@ impl Gate {
     /// Registers a new client. It closes the breaker, because other credentials or trust may reach the server. If the
     /// base URL is another one, the adapted limit and the wait that the server asked for are discarded, too.
     pub(super) fn serves(&self, base_url: &BaseUrl) {
-        self.line().serves(base_url, Instant::now());
+        self.line.lock().serves(base_url, Instant::now());
     }
 
     /// Waits for a slot, then for the rate.
@@ -168,7 +168,7 @@ impl Gate {
             pass.started = Instant::now();
             // Stage 3: check the gate again. During the wait the server may have sent `Retry-After`, or the limit may
             // have become lower. If so, queue again with the same ticket.
-            if self.line().may_stay(pass.entry.passage, pass.started) {
+            if self.line.lock().may_stay(pass.entry.passage, pass.started) {
                 break;
             }
             let ticket = pass.entry.ticket;
@@ -191,7 +191,7 @@ impl Gate {
     async fn slot(&self, ticket: Option<u64>, caller: Caller) -> Result<Pass<'_>, Refused> {
         // Enter at once if possible, otherwise take a place in the queue.
         let mut place = {
-            let mut line = self.line();
+            let mut line = self.line.lock();
             let now = Instant::now();
             if let Some(entry) = line.try_enter(ticket, now)? {
                 return Ok(self.pass(entry, false, now));
@@ -202,7 +202,7 @@ impl Gate {
         // Wait for the turn. A closed gate, an open breaker or a lower limit ends a wait; then wait again or fail.
         loop {
             let opens = {
-                let mut line = self.line();
+                let mut line = self.line.lock();
                 let now = Instant::now();
                 held_back |= line.holds_back(now);
                 place.turn = Some(line.wait(place.ticket, now)?);
@@ -212,7 +212,7 @@ impl Gate {
                 let now = Instant::now();
                 let pass = self.pass(Entry { ticket: place.ticket, passage }, held_back, now);
                 // The state may have changed since the slot was given.
-                if self.line().may_stay(passage, now) {
+                if self.line.lock().may_stay(passage, now) {
                     return Ok(pass);
                 }
             }
@@ -221,10 +221,6 @@ impl Gate {
 
     fn pass(&self, entry: Entry, held_back: bool, started: Instant) -> Pass<'_> {
         Pass { gate: self, entry, held_back, started, settled: false }
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        line::lock(&self.line)
     }
 
     /// Returns the number of admitted requests that have been sent: those that do not wait for the rate.
@@ -254,7 +250,7 @@ impl Pass<'_> {
     pub(super) fn settle(mut self, outcome: Outcome<'_>) {
         self.settled = true;
         let now = Instant::now();
-        let mut line = self.gate.line();
+        let mut line = self.gate.line.lock();
         let attempt = Attempt { passage: self.entry.passage, started: self.started, ended: now };
         let running = self.gate.running(&line);
         line.learn(&attempt, running, outcome);
@@ -265,7 +261,7 @@ impl Pass<'_> {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if !self.settled {
-            self.gate.line().abandon(self.entry.passage, Instant::now());
+            self.gate.line.lock().abandon(self.entry.passage, Instant::now());
         }
     }
 }

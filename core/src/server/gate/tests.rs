@@ -359,6 +359,6 @@ async fn never_more_requests_than_the_limit_are_admitted(
     assert!(passed.load(Ordering::Relaxed) > 500, "only {} passed", passed.load(Ordering::Relaxed));
     // At the end all slots are free and no request waits.
     assert_eq!(gate.status().in_flight, 0);
-    let line = gate.line();
+    let line = gate.line.lock();
     assert!(line.is_idle(), "{line:?}");
 }

@@ -5,13 +5,14 @@ mod shared;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tracing::Instrument as _;
 use url::Url;
@@ -281,7 +282,7 @@ impl OpenApiLoader {
 
     fn flight(&self) -> Flight {
         // No thread panics while it holds the lock.
-        let mut current = self.shared.flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.shared.flight.lock();
         if let Some(flight) = current.as_ref().filter(|flight| !matches!(flight.peek(), Some(Err(_)))) {
             return flight.clone();
         }

@@ -1,9 +1,10 @@
 //! Parsed documents. Servers with the same document share it, and all documents share a part of the memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::sha256;
@@ -28,7 +29,7 @@ pub(super) async fn document(bytes: Bytes) -> Result<Arc<OpenApi>, Unshared> {
     let _turn = memory::turn().await;
     let documents = IN_USE.get_or_init(Mutex::default);
     let digest = sha256(Sha256::new_with_prefix(&bytes));
-    let known = documents.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).and_then(Weak::upgrade);
+    let known = documents.lock().get(&digest).and_then(Weak::upgrade);
     if let Some(known) = known {
         return Ok(known);
     }
@@ -43,7 +44,7 @@ pub(super) async fn document(bytes: Bytes) -> Result<Arc<OpenApi>, Unshared> {
     };
     let held = memory::reserve_now(Pool::Artifacts, document.weight()).map_err(Unshared::Memory)?;
     let document = Arc::new(document.holding(held));
-    let mut documents = documents.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut documents = documents.lock();
     documents.retain(|_, document| document.strong_count() > 0);
     documents.insert(digest, Arc::downgrade(&document));
     Ok(document)

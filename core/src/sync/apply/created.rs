@@ -1,6 +1,6 @@
 //! Creates: members that already exist, answers that do not show all, lost answers, and conflicts.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use http::{Method, StatusCode};
@@ -23,7 +23,7 @@ impl Writer {
     /// Records the resources that lists must show from now on. If it `asks`, requests these lists: a further command would
     /// create a resource again that its list does not show.
     pub async fn check_lists(&self, asks: bool) {
-        let witnesses = std::mem::take(&mut *self.witnesses.lock().unwrap_or_else(PoisonError::into_inner));
+        let witnesses = std::mem::take(&mut *self.witnesses.lock());
         for (collection, witness) in &witnesses {
             self.session.knowledge.expect_in_list(collection.clone(), witness.clone());
         }
@@ -57,7 +57,7 @@ impl Attempt<'_> {
     /// Some servers create members together with a new resource, such as the lists of a board. If one of them is the
     /// resource to create, updates it if it differs, and returns the step.
     pub async fn adopt_default(&self) -> Result<Option<Step>, SyncError> {
-        let is_missing = self.action.step == Step::Create && self.action.reason == Reason::Missing;
+        let is_missing = self.action.is_missing();
         if !is_missing || self.writer.knows_new_parents(&self.action.path).is_none() {
             return Ok(None);
         }
@@ -88,7 +88,7 @@ impl Attempt<'_> {
             let wanted = Wanted::of(&desired);
             self.expect_in_list(&desired, id.as_deref());
             let is_known = id.is_some() || self.call.states_id || wanted.one_name && !wanted.by_members;
-            let mut created = self.writer.created.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut created = self.writer.created.lock();
             created.insert(self.path(), is_known);
         }
         self.writer.ids.note(&self.action.path, self.call, id);
@@ -105,7 +105,7 @@ impl Attempt<'_> {
             && self.writer.knows_new_parents(&self.action.path).is_none()
         {
             let (path, id, alias) = (self.path(), id.to_owned(), desired.identity.alias.clone());
-            let mut witnesses = self.writer.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut witnesses = self.writer.witnesses.lock();
             witnesses.insert(collection, Witness { path, id, alias });
         }
     }
@@ -313,7 +313,7 @@ impl Attempt<'_> {
     async fn take_over(&self, desired: Resource, found: Observed) -> Result<Option<Box<Call>>, SyncError> {
         self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
         // The server may have created members together with it, like those of a new resource.
-        self.writer.created.lock().unwrap_or_else(PoisonError::into_inner).insert(self.path(), true);
+        self.writer.created.lock().insert(self.path(), true);
         let decided = self.writer.decided((Step::Create, Reason::Missing), desired, found).await?;
         Ok(decided.and_then(Action::into_call))
     }

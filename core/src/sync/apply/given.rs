@@ -1,9 +1,9 @@
 //! The ids that the server assigned to resources that the run created, for the addresses of their children.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 
 use crate::metadata::is_assigned;
@@ -72,7 +72,7 @@ impl GivenIds {
         let is_new = |id: &String| !id.is_empty() && *id != names.decode(path.name());
         let Some(id) = id.filter(is_new) else { return };
         let id = names.encode(&id).into_owned();
-        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.0.lock();
         given.insert(path.clone(), id);
         let parents = path.ancestors().zip(call.at.iter().flat_map(LogicalPath::ancestors));
         for (parent, at) in parents.filter(|(parent, at)| parent.name() != at.name()) {
@@ -82,12 +82,12 @@ impl GivenIds {
 
     /// Returns the ids, and forgets them.
     pub fn take(&self) -> HashMap<LogicalPath, String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 
     /// Returns `path` with the ids of its parents; `None` if nothing changes.
     pub fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
-        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = self.0.lock();
         if given.is_empty() {
             return None;
         }

@@ -15,10 +15,11 @@ mod order;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use http::Method;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore, SemaphorePermit};
 
 use super::plan::Plan;
@@ -529,7 +530,7 @@ impl Sender {
     }
 
     fn address(&self, path: &str) -> Arc<RwLock<()>> {
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         // Drops locks that no action uses.
         if addresses.len() > 1024 {
             addresses.retain(|_, address| Arc::strong_count(address) > 1);

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use http::header::HeaderValue;
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 
 use super::given::GivenIds;
 use crate::metadata::document::OnRemove;
@@ -65,22 +66,18 @@ impl Writer {
 
     /// Treats the ids of all created resources as known, because a further pass looks them up.
     pub fn look_up_parents(&self) {
-        self.created
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values_mut()
-            .for_each(|known| *known = true);
+        self.created.lock().values_mut().for_each(|known| *known = true);
     }
 
     /// Whether the run has created the resource at `path`.
     pub fn has_created(&self, path: &LogicalPath) -> bool {
-        self.created.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
+        self.created.lock().contains_key(path)
     }
 
     /// Whether the ids of all parents of the resource at `path` that the run has created are known; `None` if it has
     /// created none of them.
     pub fn knows_new_parents(&self, path: &LogicalPath) -> Option<bool> {
-        let created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        let created = self.created.lock();
         if created.is_empty() {
             return None;
         }
@@ -89,12 +86,12 @@ impl Writer {
 
     /// Records a remark about a resource that was written.
     pub fn note_unconfirmed(&self, remark: Failure) {
-        self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).push(remark);
+        self.unconfirmed.lock().push(remark);
     }
 
     /// Removes and returns the resources that differ after a successful update.
     pub fn take_unconfirmed(&self) -> Vec<Failure> {
-        std::mem::take(&mut *self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.unconfirmed.lock())
     }
 
     /// The contents of resources that others refer to. Those that were written since are not among them.
@@ -242,7 +239,7 @@ impl Writer {
     /// Like [`Self::desired`] for a create that leaves out deferred attributes. Also returns whether references in them
     /// have no values yet.
     pub async fn desired_first(&self, action: &Action) -> Result<(Resource, bool), SyncError> {
-        let is_first = action.step == Step::Create && action.reason == Reason::Missing;
+        let is_first = action.is_missing();
         match self.filled(&action.path).await? {
             (_, Some(lacking)) if !(is_first && lacking.deferred) => Err(lacking.error),
             (desired, lacking) => Ok((desired, lacking.is_some())),

@@ -188,6 +188,11 @@ impl Action {
         self.impossible().is_some()
     }
 
+    /// Whether the resource is created because the server does not have it.
+    pub fn is_missing(&self) -> bool {
+        self.step == Step::Create && self.reason == Reason::Missing
+    }
+
     /// Whether the resource is deleted and created again.
     pub fn replaces(&self) -> bool {
         self.reason == Reason::Replaced

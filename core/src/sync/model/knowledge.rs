@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -178,12 +179,12 @@ fn digest(answer: &Result<Response, ServerError>) -> Option<[u8; 32]> {
 impl Knowledge {
     /// Whether the list of `collection` shows complete members; `None` if this is unknown.
     pub(crate) fn shows_whole(&self, collection: &LogicalPath, rules: &Rules) -> Option<bool> {
-        self.known().whole.get(&(collection.clone(), *rules.digest())).copied()
+        self.0.lock().whole.get(&(collection.clone(), *rules.digest())).copied()
     }
 
     /// Whether the list of `collection` shows complete members under all rules for which this is known.
     pub(crate) fn shows_only_whole(&self, collection: &LogicalPath) -> bool {
-        let known = self.known();
+        let known = self.0.lock();
         let mut lists =
             known.whole.iter().filter(|((list, _), _)| list == collection).map(|(_, whole)| *whole);
         lists.next().is_some_and(|first| first && lists.all(|whole| whole))
@@ -191,7 +192,7 @@ impl Knowledge {
 
     /// Stores whether the list of `collection` shows complete members.
     pub(crate) fn judge(&self, collection: &LogicalPath, rules: &Rules, whole: bool) {
-        self.known().whole.insert((collection.clone(), *rules.digest()), whole);
+        self.0.lock().whole.insert((collection.clone(), *rules.digest()), whole);
     }
 
     /// Records that `resource` refers to the value at `pointer` of the resource or collection at `other`; `None` means any
@@ -203,7 +204,7 @@ impl Knowledge {
         pointer: Option<&Pointer>,
     ) {
         let referrer = (resource.clone(), pointer.cloned());
-        let mut known = self.known();
+        let mut known = self.0.lock();
         if !known.referrers.get(other).is_some_and(|referrers| referrers.contains(&referrer)) {
             known.referrers.entry(other.clone()).or_default().insert(referrer);
         }
@@ -212,7 +213,7 @@ impl Knowledge {
     /// Returns the resources that refer, or referred in an earlier run, to values of the resource at `path`, or to any
     /// value of what is above it.
     pub(crate) fn referrers(&self, path: &LogicalPath) -> Vec<Referrer> {
-        let known = self.known();
+        let known = self.0.lock();
         let above = path.ancestors().filter(|above| above != path);
         let above = above.filter_map(|path| known.referrers.get(&path)).flatten();
         let own = known.referrers.get(path).into_iter().flatten();
@@ -221,13 +222,13 @@ impl Knowledge {
 
     /// Drops the knowledge about lists, so that the next run that uses lists checks them again.
     pub(crate) fn doubt(&self) {
-        self.known().whole.clear();
+        self.0.lock().whole.clear();
     }
 
     /// Stores a run of `revision` that had nothing to do. Without a revision, drops the earlier one.
     pub(crate) fn settle(&self, revision: Option<&Revision>, stats: Stats, transcript: &Transcript) {
-        let settled = revision.cloned().zip(transcript.kept().take());
-        self.known().settled = settled.map(|(revision, seen)| Arc::new(Settled { revision, stats, seen }));
+        let settled = revision.cloned().zip(transcript.0.lock().take());
+        self.0.lock().settled = settled.map(|(revision, seen)| Arc::new(Settled { revision, stats, seen }));
     }
 
     /// Whether [`recheck`](crate::sync::recheck) is possible for this revision.
@@ -238,26 +239,26 @@ impl Knowledge {
     /// Returns the settled run of this revision, if it fits `options`.
     pub(crate) fn settled(&self, revision: &Revision, options: &Options) -> Option<Arc<Settled>> {
         let wanted = options.effective_reading() == Reading::Bulk;
-        self.known().settled.clone().filter(|settled| wanted && settled.revision == *revision)
+        self.0.lock().settled.clone().filter(|settled| wanted && settled.revision == *revision)
     }
 
     /// Records that the server may execute the create of `desired` within `wait` from now on.
     pub(crate) fn expect(&self, desired: &Resource, wait: Duration) {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         let names = known.names_of(desired);
         known.expect(names, wait);
     }
 
     /// Like [`Self::expect`], if only the path of the resource is known.
     pub(crate) fn expect_at(&self, path: &LogicalPath, wait: Duration) {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         let name = known.keys.hash_one(path);
         known.expect([name], wait);
     }
 
     /// Returns how long the server may still execute an earlier create of `desired`, which may have had another path.
     pub(crate) fn expected(&self, desired: &Resource) -> Option<Duration> {
-        let known = self.known();
+        let known = self.0.lock();
         if known.uncertain.is_empty() {
             return None;
         }
@@ -272,43 +273,38 @@ impl Knowledge {
         let keys = RandomState::new();
         let id = id.filter(|_| !desired.rules.has_secret_id());
         let lost = Lost { id: id.clone(), digest: digest_of(desired, &keys), keys };
-        self.known().lost.insert(desired.path.clone(), lost);
+        self.0.lock().lost.insert(desired.path.clone(), lost);
         id
     }
 
     /// Records that a run found the resource at `path`.
     pub(crate) fn find(&self, path: &LogicalPath) {
-        self.known().lost.remove(path);
+        self.0.lock().lost.remove(path);
     }
 
     /// Returns the resource that the server created for this path, and that runs do not find.
     pub(crate) fn lost(&self, path: &LogicalPath) -> Option<Lost> {
-        self.known().lost.get(path).cloned()
+        self.0.lock().lost.get(path).cloned()
     }
 
     /// Records a resource that the server created in `collection`, and that its list must show.
     pub(crate) fn expect_in_list(&self, collection: LogicalPath, witness: Witness) {
-        self.known().witnesses.insert(collection, witness);
+        self.0.lock().witnesses.insert(collection, witness);
     }
 
     /// Returns the last created resource of `collection`, unless a list has shown it.
     pub(crate) fn witness(&self, collection: &LogicalPath) -> Option<Witness> {
-        self.known().witnesses.get(collection).cloned()
+        self.0.lock().witnesses.get(collection).cloned()
     }
 
     /// Records that the list of `collection` shows its last created resource, or that this no longer exists.
     pub(crate) fn shown_in_list(&self, collection: &LogicalPath) {
-        self.known().witnesses.remove(collection);
+        self.0.lock().witnesses.remove(collection);
     }
 
     /// Stores the resource at which a run was stopped, if any. Returns that of the run before.
     pub(crate) fn stopped_at(&self, path: Option<LogicalPath>) -> Option<LogicalPath> {
-        std::mem::replace(&mut self.known().stopped_at, path)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // The state is valid between any two calls, so a poisoned lock is harmless.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::replace(&mut self.0.lock().stopped_at, path)
     }
 }
 
@@ -325,8 +321,8 @@ impl Transcript {
 
     /// Moves the requests of `other` to this transcript.
     pub(crate) fn append(&self, other: &Self) {
-        let added = other.kept().take();
-        let mut kept = self.kept();
+        let added = other.0.lock().take();
+        let mut kept = self.0.lock();
         match (kept.as_mut(), added) {
             (Some(kept), Some(added)) if kept.exchanges.len() + added.exchanges.len() <= MAX_EXCHANGES => {
                 kept.exchanges.extend(added.exchanges);
@@ -336,7 +332,7 @@ impl Transcript {
     }
 
     pub(crate) fn note(&self, request: &Request, answer: &Result<Response, ServerError>) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         let Some(seen) = kept.as_mut() else { return };
         match digest(answer) {
             Some(answer) if seen.exchanges.len() < MAX_EXCHANGES => {
@@ -350,15 +346,10 @@ impl Transcript {
 
     /// Records that `entry` proved that the resource at `path` is equal.
     pub(crate) fn note_equal(&self, path: &LogicalPath, entry: &Entry) {
-        if let Some(seen) = self.kept().as_mut() {
+        if let Some(seen) = self.0.lock().as_mut() {
             let (path, entry) = (seen.keys.hash_one(path), seen.keys.hash_one(entry));
             seen.equal.insert(path, entry);
         }
-    }
-
-    /// Returns all answers, if the requests can be repeated.
-    fn kept(&self) -> MutexGuard<'_, Option<Seen>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -404,7 +395,7 @@ impl ReadKey {
 impl Answers {
     pub(crate) fn keep(&mut self, request: &Request, response: Response) {
         let bytes = self.bytes + response.body.len();
-        let at_hand = self.at_hand.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let at_hand = self.at_hand.get_mut();
         if at_hand.len() < MAX_AT_HAND && bytes <= MAX_BYTES_AT_HAND {
             self.bytes = bytes;
             at_hand.insert(ReadKey::of(request), response);
@@ -412,7 +403,7 @@ impl Answers {
     }
 
     pub(crate) fn take(&self, request: &Request) -> Option<Response> {
-        let mut at_hand = self.at_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at_hand = self.at_hand.lock();
         if at_hand.is_empty() { None } else { at_hand.remove(&ReadKey::of(request)) }
     }
 }

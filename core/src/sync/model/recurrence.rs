@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Action, Failure, FailureReason, Mark, Reason, Resource, Step};
 use crate::digest::hex;
+use crate::metadata::transform::member_expression;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::{Pointer, array_index};
@@ -106,14 +107,9 @@ fn jq_path(pointer: &str) -> String {
     let length = tokens.iter().rposition(|token| array_index(token).is_none()).map_or(0, |last| last + 1);
     let mut path = String::new();
     for token in &tokens[..length] {
-        let is_name = |token: &str| {
-            token.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-                && !token.starts_with(|c: char| c.is_ascii_digit())
-        };
         let part = match token.as_str() {
             token if array_index(token).is_some() => "[]?".to_owned(),
-            token if is_name(token) && !token.is_empty() => format!(".{token}"),
-            token => format!(".[{}]", serde_json::Value::from(token).to_string().replace('\'', "\\u0027")),
+            token => member_expression(token).replace('\'', "\\u0027"),
         };
         path.push_str(&part);
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl WrittenValues {
 
     /// Whether `value` was written last as this write-only attribute of `desired`; `None` if that is unknown.
     pub(crate) fn is_current(&self, desired: &Resource, attribute: &Pointer, value: &Value) -> Option<bool> {
-        let (name, records) = (self.name(&desired.path), self.records());
+        let (name, records) = (self.name(&desired.path), self.records.lock());
         let recorded = records.values.get(&name)?.get(&attribute.to_string())?;
         let is_recorded = records.digest(&name, attribute, value)? == *recorded;
         (!is_recorded || !records.doubted.contains(&name)).then_some(is_recorded)
@@ -70,7 +70,7 @@ impl WrittenValues {
     /// Records that the values of the resource at `path` may be replaced from now on.
     pub(crate) fn doubt(&self, path: &LogicalPath) {
         let name = self.name(path);
-        let mut records = self.records();
+        let mut records = self.records.lock();
         if records.values.contains_key(&name) && records.doubted.insert(name.clone()) {
             records.changed.insert(name);
         }
@@ -79,7 +79,7 @@ impl WrittenValues {
     /// Records that the write-only attributes of `desired` were written.
     pub(crate) fn note(&self, desired: &Resource) {
         let name = self.name(&desired.path);
-        let mut records = self.records();
+        let mut records = self.records.lock();
         if records.key.is_empty() {
             let mut key = [0; 32];
             // Without a key, the values are not recorded, and written again.
@@ -100,7 +100,7 @@ impl WrittenValues {
     /// Removes the record of a resource that was deleted, because another one may get its path.
     pub(crate) fn forget(&self, path: &LogicalPath) {
         let name = self.name(path);
-        let mut records = self.records();
+        let mut records = self.records.lock();
         if records.values.remove(&name).is_some() {
             records.doubted.remove(&name);
             records.changed.insert(name);
@@ -109,7 +109,7 @@ impl WrittenValues {
 
     /// Writes the records that changed to the file. Those that other processes wrote stay. Blocks.
     pub(crate) fn save(&self) -> io::Result<()> {
-        let mut records = self.records();
+        let mut records = self.records.lock();
         if records.changed.is_empty() {
             return Ok(());
         }
@@ -140,11 +140,6 @@ impl WrittenValues {
 
     fn name(&self, path: &LogicalPath) -> String {
         format!("{} {path}", self.server)
-    }
-
-    fn records(&self) -> MutexGuard<'_, Records> {
-        // Each change is complete by itself, so a poisoned lock is harmless.
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,9 +5,10 @@
 //! parent is, and whether it still exists.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::error::{Categorized as _, Category};
@@ -42,7 +43,7 @@ impl Asked {
     pub async fn answer(&self, request: &Request, keep: bool, client: &Client) -> Answer {
         let key = ReadKey::of(request);
         let read =
-            self.known().reads.entry(key.clone()).or_insert_with(|| Read::Sent(Arc::default())).clone();
+            self.0.lock().reads.entry(key.clone()).or_insert_with(|| Read::Sent(Arc::default())).clone();
         let mut is_own = false;
         let answer = match read {
             Read::Kept(answer) => *answer,
@@ -52,7 +53,7 @@ impl Asked {
                     client.send(request).await
                 };
                 let answer = cell.get_or_init(|| send).await;
-                self.known().done(key, &cell, answer, keep);
+                self.0.lock().done(key, &cell, answer, keep);
                 // Most reads are the only ones of their kind, so their answers need no copy.
                 let taken =
                     Arc::try_unwrap(cell).map_or_else(|cell| cell.get().cloned(), OnceCell::into_inner);
@@ -74,11 +75,7 @@ impl Asked {
 
     /// Forgets all answers, because a write can change each of them.
     pub fn forget(&self) {
-        *self.known() = Known::default();
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = Known::default();
     }
 }
 

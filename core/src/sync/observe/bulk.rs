@@ -7,8 +7,8 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use futures::StreamExt as _;
 use tokio::sync::OnceCell;
@@ -94,7 +94,7 @@ impl Bulk {
         let Some(collection) = path.parent() else { return };
         let proof = self.collections.get(&collection);
         if proof.is_some_and(|proof| proof.left.fetch_sub(1, Ordering::Relaxed) == 1) {
-            self.remote.lists.lock().unwrap_or_else(PoisonError::into_inner).remove(&collection);
+            self.remote.lists.lock().remove(&collection);
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::asked::Asked;
@@ -118,7 +119,7 @@ impl fmt::Debug for References {
 impl References {
     /// Announces that the run observes the resource at `path`. Resources that refer to it wait for the result.
     pub(super) fn expect(&self, path: &LogicalPath) -> Option<Expected> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if seen.len() >= REMEMBERED {
             return None;
         }
@@ -129,7 +130,7 @@ impl References {
 
     /// Remembers the resource at `path`, which the run has just read.
     pub(super) fn remember(&self, path: &LogicalPath, observed: &Observed) {
-        let is_full = self.known.lock().unwrap_or_else(PoisonError::into_inner).len() >= REMEMBERED;
+        let is_full = self.known.lock().len() >= REMEMBERED;
         if !is_full && let Some(content) = Content::of(observed, &self.room) {
             // A resource that refers to it may have read it before.
             let _ = cell(&self.known, path).set(content);
@@ -139,25 +140,25 @@ impl References {
     /// Forgets the resource at `path`, which the run writes, the resources below it, and the collections that show it.
     pub fn forget(&self, path: &LogicalPath) {
         self.asked.forget();
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|known, _| !known.overlaps(path));
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|seen, _| !seen.overlaps(path));
+        self.known.lock().retain(|known, _| !known.overlaps(path));
+        self.seen.lock().retain(|seen, _| !seen.overlaps(path));
     }
 
     /// Records that the run looks at `resource`, which refers to others, with their current values.
     pub fn look_at(&self, resource: &LogicalPath) {
-        let mut referrers = self.referrers();
+        let mut referrers = self.referrers.lock();
         referrers.stale.remove(resource);
         referrers.looked_at.insert(resource.clone());
     }
 
     /// Whether the run has looked at `resource` and it refers to others.
     pub fn has_looked_at(&self, resource: &LogicalPath) -> bool {
-        self.referrers().looked_at.contains(resource)
+        self.referrers.lock().looked_at.contains(resource)
     }
 
     /// Records that the values of `resources` may have changed.
     pub fn outdate(&self, resources: impl Iterator<Item = LogicalPath>) {
-        let Referrers { looked_at, stale } = &mut *self.referrers();
+        let Referrers { looked_at, stale } = &mut *self.referrers.lock();
         stale.extend(resources.map(|path| {
             let known = looked_at.contains(&path);
             (path, known)
@@ -167,11 +168,7 @@ impl References {
     /// Removes and returns the resources whose values may have changed since the run looked at them, or that it has not
     /// looked at (false).
     pub fn take_outdated(&self) -> BTreeMap<LogicalPath, bool> {
-        std::mem::take(&mut self.referrers().stale)
-    }
-
-    fn referrers(&self) -> MutexGuard<'_, Referrers> {
-        self.referrers.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut self.referrers.lock().stale)
     }
 
     /// Forgets all contents.
@@ -181,7 +178,7 @@ impl References {
 
     /// Waits for the observation of `path`; `None` if the run has not announced it, or if it ended without a result.
     pub(super) async fn seen(&self, path: &LogicalPath) -> Option<Seen> {
-        let expected = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let expected = self.seen.lock().get(path).cloned();
         let mut expected = expected?;
         expected.wait_for(Option::is_some).await.ok()?.clone()
     }

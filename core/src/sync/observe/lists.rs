@@ -1,6 +1,6 @@
 //! Lists of collections, read once per run.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use http::StatusCode;
 
@@ -37,7 +37,7 @@ impl Remote {
         }
         let collection = &self.listed_as(collection).await;
         let complete = |lists: &Once<Listed>| {
-            let lists = lists.lock().unwrap_or_else(PoisonError::into_inner);
+            let lists = lists.lock();
             lists.get(collection).and_then(|list| list.get().cloned())
         };
         if let Some(list) = self.outer.iter().find_map(complete) {

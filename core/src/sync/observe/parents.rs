@@ -3,7 +3,7 @@
 //! A segment of a path is looked up only if it is a member of a collection: the repository declares a resource there,
 //! or the segment matches the `_` of a metadata document that states id or alias. All other segments belong to the API.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::desired::desired_at;
 use super::once::cell;
@@ -27,7 +27,7 @@ impl Remote {
         let is_absent = *cell(&self.absent, &wanted.path).get_or_init(|| look).await;
         if !is_absent {
             // Most parents exist. Their cells would only need memory.
-            self.absent.lock().unwrap_or_else(PoisonError::into_inner).remove(&wanted.path);
+            self.absent.lock().remove(&wanted.path);
         }
         match read {
             Some(read) => read,

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
+use parking_lot::Mutex;
 
 use super::asked::Asked;
 use super::contents::References;
@@ -181,12 +182,12 @@ impl Remote {
 
     /// Records the path in the repository of a path with the ids of parents.
     pub(super) fn note_declared(&self, located: LogicalPath, declared: LogicalPath) {
-        self.declared.lock().unwrap_or_else(PoisonError::into_inner).insert(located, declared);
+        self.declared.lock().insert(located, declared);
     }
 
     /// Returns the path in the repository of a path with the ids of parents.
     pub(super) fn declared_at(&self, located: &LogicalPath) -> Option<LogicalPath> {
-        self.declared.lock().unwrap_or_else(PoisonError::into_inner).get(located).cloned()
+        self.declared.lock().get(located).cloned()
     }
 
     /// Sends a read, unless its answer is already known.

@@ -252,7 +252,7 @@ mod tests {
 
     fn desired(json: &str) -> Resource {
         let path = LogicalPath::parse("/shops/rio").unwrap();
-        let rules = Metadata::conventions();
+        let rules = Metadata::layered(Vec::new()).rules(&path).unwrap();
         let payload = parse(json);
         let descriptor = Some(Descriptor::from_extension(".json"));
         Resource { descriptor, ..Resource::named(path, rules, payload).unwrap() }

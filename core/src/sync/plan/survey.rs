@@ -3,10 +3,11 @@
 
 use std::future::ready;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tracing::{Instrument as _, Span};
@@ -16,7 +17,7 @@ use super::assigned::check_not_created;
 use super::decide::decide_for;
 use super::names::Names;
 use super::saved;
-use super::undeclared::{Candidates, Fate, check_alias, is_missing};
+use super::undeclared::{Candidates, Fate, check_alias};
 use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -183,13 +184,13 @@ impl Surveyor {
         let plain = loaded.chain(futures::stream::iter(given)).filter_map(move |item| {
             let waits = matches!(&item, Item::Desired(_, Ok(desired)) if refers(desired));
             if waits {
-                lock(&later).push(item);
+                later.lock().push(item);
                 return ready(None);
             }
             ready(Some(item))
         });
         let last =
-            futures::stream::once(async move { futures::stream::iter(std::mem::take(&mut *lock(&last))) });
+            futures::stream::once(async move { futures::stream::iter(std::mem::take(&mut *last.lock())) });
         Box::pin(plain.chain(last.flatten()).fuse())
     }
 
@@ -262,7 +263,7 @@ impl Surveyor {
     /// Removes the actions of resources whose name another resource also has. Users have to decide which one is
     /// correct.
     fn refuse_twins(&self, plan: &mut Plan) {
-        let twins = self.names.lock().unwrap_or_else(PoisonError::into_inner).end_part();
+        let twins = self.names.lock().end_part();
         plan.actions.retain(|action| {
             let refused = action.step != Step::Delete && twins.contains(&action.path);
             if refused {
@@ -278,7 +279,7 @@ impl Surveyor {
     /// other.
     fn named_once(&self, item: Item) -> Item {
         let Item::Desired(path, Ok(desired)) = item else { return item };
-        let added = self.names.lock().unwrap_or_else(PoisonError::into_inner).add(&desired);
+        let added = self.names.lock().add(&desired);
         Item::Desired(path, added.map(|()| desired))
     }
 
@@ -397,7 +398,7 @@ impl Surveyor {
             self.candidates.check_copy(&desired, &observed).await?;
         }
         let writes = matches!(action.step, Step::Create | Step::Update);
-        let pending = pending.filter(|lacking| !(lacking.deferred && is_missing(&action)));
+        let pending = pending.filter(|lacking| !(lacking.deferred && action.is_missing()));
         if writes && (pending.is_some() || self.lacks_declared(action.impossible()).await?) {
             return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
         }
@@ -476,7 +477,7 @@ impl Surveyor {
 fn refuse_hidden(plan: &mut Plan) {
     let rejected = plan.failures.iter().find(|failure| failure.http_status == Some(401));
     let Some(rejected) = rejected.map(|failure| failure.path.clone()) else { return };
-    for action in plan.actions.extract_if(.., |action| is_missing(action)) {
+    for action in plan.actions.extract_if(.., |action| action.is_missing()) {
         let message = format!(
             "cannot determine whether {} exists: the server rejects the credentials for {rejected}, so it may hide resources",
             action.path
@@ -484,10 +485,6 @@ fn refuse_hidden(plan: &mut Plan) {
         let reason = FailureReason::Category(Category::Auth);
         plan.failures.push(Failure::local(action.path, "read", reason, message));
     }
-}
-
-fn lock(items: &Mutex<Vec<Item>>) -> MutexGuard<'_, Vec<Item>> {
-    items.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until `end`, or forever.

@@ -6,10 +6,11 @@
 //! resources that may be the same one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
@@ -21,7 +22,7 @@ use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
 use crate::server::Request;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Kept, Observed, Reason, Resource, Session, Step, SyncError, Wanted, request,
+    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, request,
 };
 use crate::sync::observe::{Remote, desired, desired_at, refers};
 use crate::sync::tasks::{blocking, evaluated};
@@ -42,15 +43,10 @@ impl Fate {
     pub fn is_absent(&self) -> bool {
         match self {
             Self::Gone => true,
-            Self::Needs(action) => is_missing(action),
+            Self::Needs(action) => action.is_missing(),
             Self::Kept(_) => false,
         }
     }
-}
-
-/// Whether `action` creates a resource because the server does not have it.
-pub fn is_missing(action: &Action) -> bool {
-    action.step == Step::Create && action.reason == Reason::Missing
 }
 
 /// The candidates for deletion of one run.
@@ -174,7 +170,7 @@ impl Candidates {
         if fate.is_err() {
             let needed = declared.depends_on().unwrap_or_default().into_iter();
             let needed = needed.map(|path| (path, declared.path.clone()));
-            self.needed.lock().unwrap_or_else(PoisonError::into_inner).extend(needed);
+            self.needed.lock().extend(needed);
         }
         fate
     }
@@ -182,7 +178,7 @@ impl Candidates {
     /// Removes and returns the paths that candidates depend on about which nothing could be decided, each with the
     /// candidate.
     pub fn take_needed(&self) -> Vec<(LogicalPath, LogicalPath)> {
-        std::mem::take(&mut *self.needed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.needed.lock())
     }
 
     async fn fate(
@@ -308,7 +304,7 @@ impl Candidates {
         let Some((tree, revision)) = tree.and_then(|tree| Some((tree, tree.revision()?))) else {
             return Arc::clone(&self.remote);
         };
-        let mut remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remotes = self.remotes.lock();
         let made = || {
             let session = self.remote.session.clone();
             let metadata = Arc::new(session.metadata.of(Arc::clone(tree)));

@@ -11,9 +11,8 @@ use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use sha2::{Digest as _, Sha256};
 
-use crate::controller::error::Failure;
+use crate::controller::error::{Failure, blocking};
 use crate::controller::mirrors::Mirrors;
-use crate::controller::outcome::Reason;
 use crate::crd::sync_policy::SyncPolicySpec;
 use crate::crd::{ManagedServer, ResourceRepository};
 
@@ -171,11 +170,9 @@ pub async fn unpin_everywhere(mirrors: &Mirrors, policy: &ObjectMeta) -> Result<
     let Pins { uid } = Pins::of(policy);
     let namespace = policy.namespace.clone().unwrap_or_default();
     let mirrors = mirrors.of_namespace(&namespace);
-    let unpinned =
-        tokio::task::spawn_blocking(move || mirrors.iter().try_for_each(|mirror| mirror.unpin_below(&uid)));
-    match unpinned.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Failure::new(Reason::ReconcileFailed, error.to_string())),
-        Err(error) => Err(Failure::new(Reason::ReconcileFailed, error.to_string())),
-    }
+    blocking(move || {
+        let unpinned = mirrors.iter().try_for_each(|mirror| mirror.unpin_below(&uid));
+        unpinned.map_err(|error| Failure::internal(&error))
+    })
+    .await
 }

@@ -18,7 +18,7 @@ mod verdict;
 mod wakeups;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::repository::Revision;
@@ -26,6 +26,7 @@ use declarest_core::sync::{Knowledge, Recurrences};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
+use parking_lot::Mutex;
 
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
@@ -54,16 +55,22 @@ const EARLY: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub struct SyncPolicies {
     pools: Arc<Pools>,
-    /// The fingerprint of each policy when this process last started a run of it.
-    attempted: Mutex<HashMap<Key, Fingerprint>>,
-    /// The knowledge about the server from the runs of each policy, and the configuration of these runs.
-    learned: Mutex<HashMap<Key, (Configuration, Arc<Knowledge>)>>,
-    /// The resources that do not converge, from the last run of each policy.
-    recurrences: Mutex<HashMap<Key, Recurrences>>,
-    /// The new policies that wait for their dependencies, and since when.
-    waiting: Mutex<HashMap<Key, Instant>>,
+    memory: Mutex<HashMap<Key, Memory>>,
     /// The scopes of the runs in progress.
     territories: Territories,
+}
+
+/// What this process remembers of a policy.
+#[derive(Default)]
+struct Memory {
+    /// The fingerprint when a run was last started.
+    attempted: Option<Fingerprint>,
+    /// The configuration of the last runs, and their knowledge about the server.
+    learned: Option<(Configuration, Arc<Knowledge>)>,
+    /// The resources that do not converge, from the last run.
+    recurrences: Option<Recurrences>,
+    /// Since when a new policy waits for its dependencies.
+    waiting: Option<Instant>,
 }
 
 /// The specs and artifacts that a policy depends on, and their Secrets. If one of them changes, knowledge about the
@@ -111,14 +118,11 @@ impl Reconciler for SyncPolicies {
         let owner = SyncPolicy::owner(&Key::of(object.meta()));
         directories::remove_in_background(context.directories.cache(&owner))
             .await
-            .map_err(|error| Failure::new(Reason::ReconcileFailed, error.to_string()))
+            .map_err(|error| Failure::internal(&error))
     }
 
     fn forget(&self, _: &Context, key: &Key) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.attempted.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.memory.lock().remove(key);
     }
 
     fn concluded(&self, round: &Round<'_, SyncPolicy>, outcome: &Outcome, took: Duration) {
@@ -149,11 +153,12 @@ impl SyncPolicies {
             }
             gathered => gathered?,
         };
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&round.key());
+        let key = round.key();
+        self.remember(&key, |memory| memory.waiting = None);
         let fingerprint = inputs.fingerprint(round.context, &round.object);
         // Decide what is due.
         let sync_interval = round.object.spec.sync_interval.duration().unwrap_or_default();
-        let attempted = self.attempted(&round.key());
+        let attempted = self.remember(&key, |memory| memory.attempted.clone());
         let decision = decision::decide(&Situation {
             status: &round.status,
             now,
@@ -177,7 +182,6 @@ impl SyncPolicies {
             Decision::Incremental { base, trigger } => (base.parse::<Revision>().ok(), trigger),
         };
         // Run.
-        let key = round.key();
         let (knowledge, recurrences) =
             (self.knowledge(&key, &fingerprint), self.recurrences(&key, &round.status));
         let plan = RunPlan {
@@ -204,10 +208,12 @@ impl SyncPolicies {
         let scope = round.object.spec.scope().map_err(Failure::spec_invalid)?;
         let server = round.object.spec.managed_server_ref.name.clone();
         let _territory = self.territories.enter(&key, &server, &scope).await;
-        let started = |fingerprint: &Fingerprint| self.remember(&key, fingerprint.clone());
+        let started = |fingerprint: &Fingerprint| {
+            self.remember(&key, |memory| memory.attempted = Some(fingerprint.clone()));
+        };
         let (outcome, recurrences) = Box::pin(run::run(round, &self.pools, plan, started)).await?;
-        if let Some(recurrences) = recurrences {
-            self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).insert(key, recurrences);
+        if recurrences.is_some() {
+            self.remember(&key, |memory| memory.recurrences = recurrences);
         }
         Ok(outcome)
     }
@@ -218,36 +224,32 @@ impl SyncPolicies {
         if failure.reason != Reason::DependencyNotReady || !round.status.conditions.is_empty() {
             return false;
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.entry(round.key()).or_insert_with(Instant::now).elapsed() < EARLY
+        let since = self.remember(&round.key(), |memory| *memory.waiting.get_or_insert_with(Instant::now));
+        since.elapsed() < EARLY
     }
 
     /// Returns the resources that do not converge, from the last run; after a restart, from the status.
     fn recurrences(&self, key: &Key, status: &SyncPolicyStatus) -> Recurrences {
-        let known = self.recurrences.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let known = self.remember(key, |memory| memory.recurrences.clone());
         known.unwrap_or_else(|| unsettled::recorded(status))
-    }
-
-    fn attempted(&self, key: &Key) -> Option<Fingerprint> {
-        self.attempted.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
     /// Returns the knowledge of runs with the same configuration, otherwise empty knowledge.
     fn knowledge(&self, key: &Key, fingerprint: &Fingerprint) -> Arc<Knowledge> {
         let configuration = (fingerprint.config.clone(), fingerprint.secrets.clone());
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        match learned.get(key) {
+        self.remember(key, |memory| match &memory.learned {
             Some((under, knowledge)) if *under == configuration => Arc::clone(knowledge),
             _ => {
                 let knowledge = Arc::<Knowledge>::default();
-                learned.insert(key.clone(), (configuration, Arc::clone(&knowledge)));
+                memory.learned = Some((configuration, Arc::clone(&knowledge)));
                 knowledge
             }
-        }
+        })
     }
 
-    fn remember(&self, key: &Key, fingerprint: Fingerprint) {
-        self.attempted.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), fingerprint);
+    /// Gives `work` what is remembered of a policy.
+    fn remember<T>(&self, key: &Key, work: impl FnOnce(&mut Memory) -> T) -> T {
+        work(self.memory.lock().entry(key.clone()).or_default())
     }
 }
 

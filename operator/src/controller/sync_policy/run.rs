@@ -19,6 +19,7 @@ use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
 use crate::controller::cache::Change;
+use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::error::Failure;
 use crate::controller::frame::Round;
@@ -216,7 +217,7 @@ impl Running<'_, '_> {
     fn mark(&mut self, kind: RunKind, trigger: Trigger) {
         let target = &self.target;
         let status = &mut self.round.status;
-        status.last_attempt_time = Some(Time(verdict::whole_seconds(Timestamp::now())));
+        status.last_attempt_time = Some(Time(conditions::whole_seconds(Timestamp::now())));
         status.last_attempted_repo_revision = Some(target.to_string());
         status.last_run_outcome = Some(RunOutcome::Failed);
         status.last_trigger = Some(trigger.into_str().to_owned());

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
 
 use declarest_core::path::LogicalPath;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::controller::kind::Key;
@@ -38,7 +38,7 @@ impl Territories {
     }
 
     fn try_enter(&self, key: &Key, server: &str, scope: &LogicalPath) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let taken = held.iter().any(|(other, (on, theirs))| {
             other != key && other.namespace == key.namespace && on == server && theirs.overlaps(scope)
         });
@@ -51,7 +51,7 @@ impl Territories {
 
 impl Drop for Territory<'_> {
     fn drop(&mut self) {
-        self.territories.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.territories.held.lock().remove(&self.key);
         self.territories.freed.notify_waiters();
     }
 }

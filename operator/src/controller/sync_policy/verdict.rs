@@ -56,7 +56,7 @@ impl Run<'_> {
 /// Writes the result of the run to `status`. Returns the conditions and the time of the next round.
 pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) -> Outcome {
     let report = run.report;
-    let now = whole_seconds(now);
+    let now = conditions::whole_seconds(now);
     let succeeded = report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none();
     let previous_revision = status.last_applied_repo_revision.clone();
     let recovered = status.consecutive_failures > 0 && succeeded;
@@ -106,7 +106,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
 
 /// Records a revision whose diff does not concern the scope: only the revision fields change.
 pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Revision) -> Outcome {
-    let now = whole_seconds(Timestamp::now());
+    let now = conditions::whole_seconds(Timestamp::now());
     status.last_attempted_repo_revision = Some(target.to_string());
     if status.prune_refused || unsettled::is_any_held(status) {
         return restored(status, plan.schedule.as_ref(), plan.sync_interval, now);
@@ -137,11 +137,6 @@ pub fn restored(
 /// Returns the conditions of a policy that waits for the retry of a failed run.
 pub fn waiting(status: &SyncPolicyStatus, retry: Timestamp, now: Timestamp) -> Outcome {
     standing(status).with_requeue(until(retry, now))
-}
-
-/// Truncates to seconds, because Kubernetes stores whole seconds and a finer time would differ when it is read back.
-pub fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 /// Returns whether writes of the run revert changes on the server: it is a drift check, and the revision is unchanged.

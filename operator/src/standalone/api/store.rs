@@ -4,9 +4,10 @@
 //! can come between. Readers never wait for a write to disk.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -81,7 +82,7 @@ impl Store {
 
     /// Stores the objects of an earlier process. Watches cannot start from a revision before that.
     pub(crate) fn restore(&self, table: usize, objects: Vec<Value>) {
-        let mut inner = self.write();
+        let mut inner = self.inner.write();
         for object in objects {
             let revision = meta(&object, "resourceVersion").parse().unwrap_or(0);
             inner.revision = inner.revision.max(revision);
@@ -93,22 +94,14 @@ impl Store {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
-        self.inner.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
-        self.inner.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn get(&self, table: usize, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key = (namespace.to_owned(), name.to_owned());
-        self.read().tables[table].objects.get(&key).cloned()
+        self.inner.read().tables[table].objects.get(&key).cloned()
     }
 
     /// Returns the objects of one namespace, or of all, in the order of namespace and name, and their revision.
     pub(crate) fn list(&self, table: usize, namespace: Option<&str>) -> (Vec<Arc<Value>>, u64) {
-        let inner = self.read();
+        let inner = self.inner.read();
         let objects = inner.tables[table].objects.iter();
         let objects = objects.filter(|(key, _)| namespace.is_none_or(|namespace| key.0 == namespace));
         (objects.map(|(_, object)| Arc::clone(object)).collect(), inner.revision)
@@ -116,7 +109,7 @@ impl Store {
 
     /// Returns the changes of a table after `revision`.
     pub(crate) fn since(&self, table: usize, revision: u64) -> History {
-        let inner = self.read();
+        let inner = self.inner.read();
         let current = inner.revision;
         let table = &inner.tables[table];
         if revision < table.floor || revision > current {
@@ -127,7 +120,7 @@ impl Store {
     }
 
     pub(crate) fn revision(&self) -> u64 {
-        self.read().revision
+        self.inner.read().revision
     }
 
     /// Returns a receiver that is notified of every change of a table.
@@ -137,7 +130,7 @@ impl Store {
 
     /// Returns the writer. Waits until no other request holds it.
     pub(crate) fn writer(&self) -> Writer<'_> {
-        Writer { store: self, _guard: self.writer.lock().unwrap_or_else(PoisonError::into_inner) }
+        Writer { store: self, _guard: self.writer.lock() }
     }
 }
 
@@ -178,7 +171,7 @@ impl Writer<'_> {
         // Show it to readers, with its change in the history.
         let object = Arc::new(object);
         {
-            let mut inner = self.store.write();
+            let mut inner = self.store.inner.write();
             inner.revision = revision;
             let table = &mut inner.tables[resource.table];
             let old = if removed {

@@ -1,6 +1,5 @@
 //! Requests to the receiver of one signal.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -9,6 +8,7 @@ use declarest_core::error::with_causes;
 use declarest_core::transport::{TransportError, unrestricted_client_builder};
 use http::{Request, Response};
 use opentelemetry_http::{HttpClient, HttpError};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::settings::Endpoint;
@@ -38,7 +38,7 @@ impl Http {
     }
 
     fn log(&self, failure: &str) {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         if logged.is_none_or(|at| at.elapsed() >= QUIET) {
             *logged = Some(Instant::now());
             let quiet = QUIET.as_secs() / 60;
