@@ -44,6 +44,21 @@ fn names_with_slashes_are_reported() {
     assert_eq!(run.code, 0, "{run}");
 }
 
+/// The server assigns ids, and nothing in the file names the resource.
+#[test]
+fn what_no_command_finds_is_created_once() {
+    let server = ApiServer::rest(&["/labels"], Ids::Given);
+    let place = Place::new(server, &[("labels/bug/resource.json", r#"{"color": "red"}"#)]);
+    for _ in 0..3 {
+        let run = place.run(&["resource", "apply", "/", "-r"]);
+        assert!(run.code == 2 && run.stderr.contains("/labels/bug: created with the id n7, but"), "{run}");
+        assert_eq!(place.server.paths(), ["/labels/n7"]);
+    }
+    place.server.remove("/labels/n7");
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(place.server.paths(), ["/labels/n8"], "{run}");
+}
+
 /// The binding is sent first, and once more after the policy.
 #[test]
 fn a_server_may_answer_500_if_another_resource_is_missing() {

@@ -1,9 +1,10 @@
 //! Resources whose names no run finds after the server has assigned an id. Each run would create another one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{self, Options, Reading, Selection, Session, Stop};
+use declarest_core::sync::{self, Options, Reading, Selection, Session, Stop, WrittenValues};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -37,6 +38,42 @@ async fn what_no_run_finds_is_created_once(#[case] metadata: &str, #[case] paylo
         assert!(message.contains("resource.alias in labels/_/metadata.yaml"), "{message}");
     }
     assert_eq!(scene.server().resources().len(), 1);
+}
+
+/// Each run is one of a new process. After the resource is deleted on the server, it is created again.
+#[rstest]
+#[case::only_an_id("resource: {id: /id}", json!({"name": "bug"}))]
+#[case::no_usual_name("{}", json!({"color": "red"}))]
+#[case::another_id("{}", json!({"id": 900, "color": "red"}))]
+#[tokio::test]
+async fn later_processes_do_not_create_it_again(#[case] metadata: &str, #[case] payload: Value) {
+    let server = ApiServer::rest(&["/labels"], Ids::Given);
+    let world = World::new(Config::default(), &[("labels/_/metadata.yaml", metadata)]);
+    world.declare("labels/bug/resource.json", &payload.to_string());
+    let record = tempfile::tempdir().unwrap();
+    let run = async || {
+        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
+        let session = Session { client: client(server.url()), written, ..world.session() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        failure(&sync::run(&session, selection, &Options::default(), &Stop::default()).await)
+    };
+    let created = || server.paths();
+    run().await;
+    let [first] = &created()[..] else { panic!("{:?}", created()) };
+    for _ in 0..2 {
+        let (_, message) = run().await;
+        assert!(message.contains("/labels/bug: created with the id"), "{message}");
+        assert_eq!(created(), std::slice::from_ref(first));
+    }
+    server.remove(first);
+    run().await;
+    let again = created();
+    assert_eq!(again.len(), 1, "{again:?}");
+    assert_ne!(&again[0], first);
+    // Another payload is another resource.
+    world.declare("labels/bug/resource.json", r#"{"color": "blue"}"#);
+    run().await;
+    assert_eq!(created().len(), 2);
 }
 
 #[tokio::test]

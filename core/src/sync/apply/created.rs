@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use super::given;
 use super::write::{Attempt, Rest, Writer, decided, id_of, shown_whole};
 use crate::error::{Categorized as _, Category};
-use crate::metadata::{Entry, Listing, Stated, is_named};
+use crate::metadata::{Entry, Listing, Stated, is_assigned, is_named};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::metadata_file;
@@ -128,8 +128,22 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let id = self.writer.session.knowledge.lose(desired, Some(id.to_owned()));
+        let id = self.lose(desired, Some(id.to_owned())).await;
         Err(SyncError::Unfindable(self.path(), id))
+    }
+
+    /// Records that runs do not find the resource that was created with this id, if it is known. Other processes read the
+    /// record only if the server shows the resource at its id, so that they notice when it no longer exists.
+    async fn lose(&self, desired: &Resource, id: Option<String>) -> Option<String> {
+        let session = &self.writer.session;
+        let id = session.knowledge.lose(desired, id)?;
+        if let Some(written) = &session.written
+            && self.writer.referred.with_references_only().shows_id(&self.at(desired), &id).await
+                == Some(true)
+        {
+            written.lose(desired, &id);
+        }
+        Some(id)
     }
 
     /// Prevents further creates of `desired` while the server may still execute this one.
@@ -181,11 +195,12 @@ impl Attempt<'_> {
         };
         if observed.payload.is_none() {
             self.expect(desired);
+            let another = given::another(self.call, desired, response);
             // An accepted create may fail later.
             if response.status != StatusCode::ACCEPTED {
-                self.writer.session.knowledge.lose(desired, id);
+                self.lose(desired, id.or_else(|| another.clone())).await;
             }
-            let assigned = given::assigned(self.call, desired, response);
+            let assigned = another.filter(|id| Wanted::of(desired).id.is_some() && is_assigned(id));
             return Err(SyncError::NotShown(self.path(), response.status.as_u16(), assigned));
         }
         // Without a name that it states, it may be something else that has this id.
@@ -209,8 +224,7 @@ impl Attempt<'_> {
         desired: &Resource,
         shown: Option<String>,
     ) -> (Result<Observed, SyncError>, Option<String>) {
-        let path = self.call.at.clone().unwrap_or_else(|| self.path());
-        let at = desired.moved(path, Arc::clone(&desired.rules));
+        let at = self.at(desired);
         let addressed = shown.as_deref().map_or_else(|| at.clone(), |id| at.with_remote_id(id));
         let remote = self.writer.referred.with_references_only();
         let (searched, shown) = match remote.read_at(&addressed).await {
@@ -226,6 +240,12 @@ impl Attempt<'_> {
         let read = remote.read(&searched).await;
         let found = read.as_ref().ok().filter(|observed| observed.payload.is_some()).map(id_of);
         (read, found.or(shown))
+    }
+
+    /// Returns `desired` below the ids of its parents.
+    fn at(&self, desired: &Resource) -> Resource {
+        let path = self.call.at.clone().unwrap_or_else(|| self.path());
+        desired.moved(path, Arc::clone(&desired.rules))
     }
 
     /// Returns the update of the `observed` resource if it differs from the create, which was executed.

@@ -6,7 +6,6 @@ use http::StatusCode;
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 
-use crate::metadata::is_assigned;
 use crate::path::{LogicalPath, PathNames};
 use crate::payload::Value;
 use crate::server::Response;
@@ -23,15 +22,18 @@ pub fn shown(call: &Call, response: &Response) -> Option<String> {
     shown_in(call, &response.decode_briefly(rules.payload_type())).or_else(location)
 }
 
-/// Returns the id in the answer to the create of `desired` if it looks like one that the server assigned, although the
-/// payload states another one. Returns no secret.
-pub fn assigned(call: &Call, desired: &Resource, response: &Response) -> Option<String> {
-    let rules = &desired.rules;
-    let stated = Wanted::of(desired).id.filter(|_| !rules.has_secret_id())?;
+/// Returns the id in the answer to the create of `desired`, if it is another one than that of the payload, or than the
+/// name of the file. Returns no secret.
+pub fn another(call: &Call, desired: &Resource, response: &Response) -> Option<String> {
+    let (rules, wanted) = (&desired.rules, Wanted::of(desired));
+    let own = wanted.id.unwrap_or(wanted.name);
     let answer = response.decode_briefly(rules.payload_type());
-    let id = rules.identity().id().evaluate(&answer).ok().filter(|id| id != stated);
-    let id = id.or_else(|| in_location(call, rules.path_names(), response));
-    id.filter(|id| id != stated && is_assigned(id))
+    let is_another = |id: &String| !id.is_empty() && id != own;
+    let shown = || rules.identity().id().evaluate(&answer).ok().filter(is_another);
+    let usual = || answer.get("id").and_then(Value::scalar_text).filter(|_| !rules.identity().any_explicit());
+    let id = shown().or_else(usual).filter(is_another);
+    let id = id.or_else(|| in_location(call, rules.path_names(), response).filter(is_another));
+    id.filter(|_| !rules.has_secret_id())
 }
 
 /// Returns the id that a created resource states.

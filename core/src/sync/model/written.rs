@@ -1,4 +1,5 @@
-//! Records which values of write-only attributes were written last, because servers do not show these attributes.
+//! Records what servers do not show: which values of write-only attributes were written last, and which created resources
+//! no run finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Remembers HMACs of the write-only attributes of resources in a file. The values cannot be computed from it.
 ///
+/// Also remembers the ids of created resources that no run finds by their names.
+///
 /// A lost or damaged file is not an error: each resource with write-only attributes is updated once.
 #[derive(Debug)]
 pub struct WrittenValues {
@@ -43,9 +46,20 @@ struct Records {
     /// The names of values that the server may no longer have: the outcome of a later write is unknown.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     doubted: BTreeSet<String>,
+    /// Created resources that no run finds, by server and path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    lost: BTreeMap<String, Lost>,
     /// The names of the values that are not in the file yet.
     #[serde(skip)]
     changed: BTreeSet<String>,
+}
+
+/// A created resource that no run finds, although the server shows it at its id.
+#[derive(Debug, Serialize, Deserialize)]
+struct Lost {
+    id: String,
+    /// The HMAC of the metadata and the payload from which it was created.
+    from: String,
 }
 
 impl WrittenValues {
@@ -80,13 +94,9 @@ impl WrittenValues {
     pub(crate) fn note(&self, desired: &Resource) {
         let name = self.name(&desired.path);
         let mut records = self.records.lock();
-        if records.key.is_empty() {
-            let mut key = [0; 32];
-            // Without a key, the values are not recorded, and written again.
-            if SystemRandom::new().fill(&mut key).is_err() {
-                return;
-            }
-            records.key = hex(&key);
+        // Without a key, the values are not recorded, and written again.
+        if !records.has_key() {
+            return;
         }
         let digests = desired.write_only().filter_map(|(attribute, value)| {
             Some((attribute.to_string(), records.digest(&name, attribute, value)?))
@@ -101,10 +111,44 @@ impl WrittenValues {
     pub(crate) fn forget(&self, path: &LogicalPath) {
         let name = self.name(path);
         let mut records = self.records.lock();
-        if records.values.remove(&name).is_some() {
+        let was_lost = records.lost.remove(&name).is_some();
+        if records.values.remove(&name).is_some() || was_lost {
             records.doubted.remove(&name);
             records.changed.insert(name);
         }
+    }
+
+    /// Records that the server created `desired` with this id, and that no run finds it.
+    pub(crate) fn lose(&self, desired: &Resource, id: &str) {
+        let name = self.name(&desired.path);
+        let mut records = self.records.lock();
+        if records.has_key()
+            && let Some(from) = records.source(&name, desired)
+        {
+            records.lost.insert(name.clone(), Lost { id: id.to_owned(), from });
+            records.changed.insert(name);
+        }
+    }
+
+    /// Records that the resource at `path` is found, or that it no longer exists.
+    pub(crate) fn find(&self, path: &LogicalPath) {
+        let name = self.name(path);
+        let mut records = self.records.lock();
+        if records.lost.remove(&name).is_some() {
+            records.changed.insert(name);
+        }
+    }
+
+    /// Whether no run found the resource that was created for this path.
+    pub(crate) fn has_lost(&self, path: &LogicalPath) -> bool {
+        self.records.lock().lost.contains_key(&self.name(path))
+    }
+
+    /// Returns the id of the resource that the server created from the same payload and metadata, and that no run found.
+    pub(crate) fn lost(&self, desired: &Resource) -> Option<String> {
+        let (name, records) = (self.name(&desired.path), self.records.lock());
+        let lost = records.lost.get(&name)?;
+        (records.source(&name, desired)? == lost.from).then(|| lost.id.clone())
     }
 
     /// Writes the records that changed to the file. Those that other processes wrote stay. Blocks.
@@ -124,6 +168,10 @@ impl WrittenValues {
                 match own.values.remove(&name) {
                     Some(digests) => records.values.insert(name.clone(), digests),
                     None => records.values.remove(&name),
+                };
+                match own.lost.remove(&name) {
+                    Some(lost) => records.lost.insert(name.clone(), lost),
+                    None => records.lost.remove(&name),
                 };
                 if own.doubted.remove(&name) {
                     records.doubted.insert(name.clone());
@@ -146,6 +194,21 @@ impl WrittenValues {
 impl Records {
     fn read(file: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
+    }
+
+    /// Makes the key of the HMACs, if there is none. Returns whether there is one.
+    fn has_key(&mut self) -> bool {
+        let mut key = [0; 32];
+        if self.key.is_empty() && SystemRandom::new().fill(&mut key).is_ok() {
+            self.key = hex(&key);
+        }
+        !self.key.is_empty()
+    }
+
+    /// Returns the HMAC of the metadata and the payload of the resource `name`; `None` if they cannot be encoded.
+    fn source(&self, name: &str, desired: &Resource) -> Option<String> {
+        let name = format!("{name} {}", hex(desired.rules.digest()));
+        self.digest(&name, &Pointer::default(), &desired.payload)
     }
 
     /// Returns the HMAC of an attribute of the resource `name`; `None` if it cannot be encoded.

@@ -241,6 +241,18 @@ impl Remote {
         }
     }
 
+    /// Whether the server shows a resource at the address with this id; `None` if it does not answer that.
+    pub(crate) async fn shows_id(&self, wanted: &Resource, id: &str) -> Option<bool> {
+        let id = wanted.rules.path_names().decode(id);
+        let at = if wanted.rules.identity().any_explicit() {
+            wanted.with_remote_id(&id)
+        } else {
+            Resource::by_path(wanted.path.parent()?.child(&id).ok()?, Arc::clone(&wanted.rules)).ok()?
+        };
+        let read = self.read_at(&at).await;
+        if is_not_found(&read) { Some(false) } else { read.ok().map(|observed| observed.payload.is_some()) }
+    }
+
     /// Like [`Self::read`], for a resource that is to be deleted.
     pub(crate) async fn read_doomed(&self, wanted: &Resource) -> Result<Observed, SyncError> {
         if self.parents.contains(&wanted.path) {

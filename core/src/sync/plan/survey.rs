@@ -23,8 +23,8 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::spans;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Failure, FailureReason, Intent, Observed, Options, PRUNE, Reason, Resource,
-    Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
+    Action, Candidate, Doubt, Failure, FailureReason, Intent, Lost, Observed, Options, PRUNE, Reason,
+    Resource, Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
 use crate::sync::observe::{Bulk, Expected, Former, References, Remote, loaded, refers};
 use crate::sync::tasks::{self, evaluated};
@@ -340,7 +340,9 @@ impl Surveyor {
         let lost = self.session.knowledge.lost(&desired.path);
         let depends_on = desired.dependencies()?;
         self.session.hide_names(&desired.rules, &desired.payload);
-        if self.defers && under_way.is_none() && lost.is_none() && self.bulk.is_known_absent(&desired) {
+        let written = self.session.written.as_deref();
+        let may_be_lost = lost.is_some() || written.is_some_and(|written| written.has_lost(&desired.path));
+        if self.defers && under_way.is_none() && !may_be_lost && self.bulk.is_known_absent(&desired) {
             check_not_created(&self.bulk.remote, &self.candidates, &desired).await?;
             let create = Action::new(desired.path, Step::Create, Reason::Missing);
             return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
@@ -379,11 +381,8 @@ impl Surveyor {
         if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
             return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
         }
-        if let Some(lost) = lost.filter(|_| converges) {
-            if observed.payload.is_none() && lost.is_of(&desired) {
-                return Err(SyncError::Unfindable(desired.path, lost.id));
-            }
-            self.session.knowledge.find(&desired.path);
+        if converges && may_be_lost {
+            self.check_lost(&desired, &observed, lost).await?;
         }
         if converges && observed.payload.is_none() {
             check_not_created(&self.bulk.remote, &self.candidates, &observed.at).await?;
@@ -403,6 +402,34 @@ impl Surveyor {
             return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
         }
         Ok(Action { depends_on, ..action })
+    }
+
+    /// Fails if the server has the resource that an earlier run created from `desired`, and `observed` is not it: each
+    /// run would create another one.
+    async fn check_lost(
+        &self,
+        desired: &Resource,
+        observed: &Observed,
+        lost: Option<Lost>,
+    ) -> Result<(), SyncError> {
+        let Session { written, knowledge, .. } = &self.session;
+        let recorded = written.as_ref().and_then(|written| written.lost(desired));
+        let lost = lost.filter(|lost| lost.is_of(desired));
+        if observed.payload.is_none() {
+            let still_exists = match &recorded {
+                Some(id) => self.bulk.remote.shows_id(&observed.at, id).await != Some(false),
+                None => lost.is_some(),
+            };
+            if still_exists {
+                let id = recorded.or_else(|| lost?.id);
+                return Err(SyncError::Unfindable(desired.path.clone(), id));
+            }
+        }
+        knowledge.find(&desired.path);
+        if let Some(written) = written {
+            written.find(&desired.path);
+        }
+        Ok(())
     }
 
     /// Whether the run does not read all declared resources, and `desired` exists although the last revision did not
