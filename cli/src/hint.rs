@@ -16,6 +16,11 @@ pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
         let advice = "the server answered 404 to each request; if its base URL is wrong, correct managedServer.http.url";
         return Some(advice.to_owned());
     }
+    if cause.category == Category::Transport && context.statuses.show_overload() {
+        let advice = "the server fails some of the requests; if it cannot answer many at once, use --parallel 2, or set \
+                      managedServer.http.requestThrottling.maxConcurrentRequests";
+        return Some(advice.to_owned());
+    }
     if cause.message.contains("; ") {
         return None;
     }

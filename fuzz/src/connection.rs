@@ -63,7 +63,7 @@ pub fn proxy(data: &[u8]) {
         let _ = known.matches(target);
     }
     let (Ok(block), Ok(environment)) = (block, environment) else { return };
-    for proxy in Proxy::resolve(&environment, &[None, Some(block)]) {
+    for proxy in Proxy::resolve(&environment, [None, Some(block)]) {
         for via in targets.iter().filter_map(|target| proxy.route(target)) {
             assert!(via.url.username().is_empty() && via.url.password().is_none(), "{}", via.url);
         }

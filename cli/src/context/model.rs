@@ -140,7 +140,7 @@ fn unless_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rep
 }
 
 /// The repository of desired state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Repository {
     /// A directory.
@@ -258,7 +258,7 @@ pub struct SshAuth {
 }
 
 /// Trusted certificate authorities, and a client certificate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tls {
     /// File with the certificate authorities to trust instead of those of the system.
@@ -272,7 +272,7 @@ pub struct Tls {
 }
 
 /// A proxy; an empty block disables proxies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(clippy::struct_field_names, reason = "fields are called like their keys")]
 pub struct Proxy {
@@ -333,7 +333,7 @@ impl Http {
 }
 
 /// Credentials of a REST server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpAuth {
     /// A bearer token from an OAuth 2.0 token endpoint.
@@ -395,7 +395,7 @@ pub struct RequestThrottling {
 }
 
 /// The store with the values of secret placeholders.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretStore {
     /// An encrypted file.
@@ -493,7 +493,7 @@ pub struct AppRole {
 }
 
 /// The source of metadata.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metadata {
     /// A directory.

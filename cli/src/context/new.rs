@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use declarest_core::secrets::Secret;
-
 use super::error::CatalogueError;
 use super::model::{
     Context, CustomHeader, FileStore, Filesystem, Git, GitLocal, Http, HttpAuth, ManagedServer, Metadata,
     Repository, SecretStore, Tls,
 };
-use super::value::{HttpUrl, SecretText, Text};
+use super::value::{HttpUrl, Text};
 
 /// The settings of a new context.
 #[derive(Clone, Debug)]
@@ -29,17 +27,8 @@ pub struct NewContext {
     /// A file with the certificate authorities of the server.
     pub ca_cert: Option<PathBuf>,
     /// Headers with credentials; values may refer to variables.
-    pub headers: Vec<NewHeader>,
+    pub headers: Vec<CustomHeader>,
     pub secret_store: Option<NewSecretStore>,
-}
-
-/// A header with a credential.
-#[derive(Clone, Debug)]
-pub struct NewHeader {
-    pub name: String,
-    /// The text before a value that refers to a variable, such as `Bearer`.
-    pub prefix: Option<String>,
-    pub value: Secret,
 }
 
 /// An encrypted file of secrets, and the file with its key.
@@ -59,37 +48,19 @@ impl NewContext {
         };
         let url = HttpUrl::try_from(self.server.clone());
         let url = url.map_err(|reason| setting("managedServer.http.url", reason))?;
-        let headers = self.headers.iter().cloned().map(|NewHeader { name, prefix, value }| CustomHeader {
-            header: Text(name),
-            prefix,
-            value: SecretText(value),
-        });
-        let auth = (!self.headers.is_empty()).then(|| HttpAuth {
-            oauth2: None,
-            basic: None,
-            custom_headers: Some(headers.collect()),
-        });
+        let headers = || Some(self.headers.clone());
+        let auth = || HttpAuth { custom_headers: headers(), ..HttpAuth::default() };
         let http = Http {
             url,
             health_check: None,
             openapi: self.openapi.clone().map(Text),
             default_headers: BTreeMap::new(),
-            auth,
-            tls: self.ca_cert.as_ref().map(|file| Tls {
-                ca_cert_file: Some(text(file)),
-                client_cert_file: None,
-                client_key_file: None,
-                insecure_skip_verify: None,
-            }),
+            auth: (!self.headers.is_empty()).then(auth),
+            tls: self.ca_cert.as_ref().map(|file| Tls { ca_cert_file: Some(text(file)), ..Tls::default() }),
             proxy: None,
             request_throttling: None,
         };
-        let bundle = |bundle: &String| Metadata {
-            base_dir: None,
-            bundle: Some(Text(bundle.clone())),
-            bundle_file: None,
-            proxy: None,
-        };
+        let bundle = |bundle: &String| Metadata { bundle: Some(Text(bundle.clone())), ..Metadata::default() };
         Ok(Context {
             name: Text(self.name.clone()),
             repository: Some(self.repository()),
@@ -105,9 +76,9 @@ impl NewContext {
         let base_dir = text(&self.directory);
         if self.git {
             let git = Git { local: GitLocal { base_dir, auto_init: None }, remote: None };
-            Repository { filesystem: None, git: Some(git) }
+            Repository { git: Some(git), ..Repository::default() }
         } else {
-            Repository { filesystem: Some(Filesystem { base_dir }), git: None }
+            Repository { filesystem: Some(Filesystem { base_dir }), ..Repository::default() }
         }
     }
 }
@@ -122,7 +93,7 @@ impl NewSecretStore {
             passphrase_file: None,
             kdf: None,
         };
-        SecretStore { file: Some(file), vault: None }
+        SecretStore { file: Some(file), ..SecretStore::default() }
     }
 }
 

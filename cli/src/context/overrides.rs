@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::CatalogueError;
-use super::model::{Context, Metadata, Proxy};
+use super::model::Context;
 use super::value::{HttpUrl, Text};
 
 /// The keys that `--set` supports.
@@ -75,7 +75,6 @@ fn set_server(context: &mut Context, field: &str, value: &str) -> Result<(), Str
         Some(server) => &mut server.http,
         None => return Err(missing("managedServer.http.url")),
     };
-    let none = Proxy { http: None, https: None, no_proxy: None, auth: None };
     let text = Some(value.to_owned()).filter(|value| !value.is_empty());
     match field {
         "url" => {
@@ -83,17 +82,16 @@ fn set_server(context: &mut Context, field: &str, value: &str) -> Result<(), Str
             http.url = HttpUrl(value.to_owned());
         }
         "healthCheck" => http.health_check = optional(value),
-        "proxy.http" => http.proxy.get_or_insert(none).http = text,
-        "proxy.https" => http.proxy.get_or_insert(none).https = text,
-        _ => http.proxy.get_or_insert(none).no_proxy = text,
+        "proxy.http" => http.proxy.get_or_insert_default().http = text,
+        "proxy.https" => http.proxy.get_or_insert_default().https = text,
+        _ => http.proxy.get_or_insert_default().no_proxy = text,
     }
     Ok(())
 }
 
 /// Sets a source of metadata and removes the others. An empty value only removes this source.
 fn set_metadata(context: &mut Context, field: &str, value: &str) {
-    let none = Metadata { base_dir: None, bundle: None, bundle_file: None, proxy: None };
-    let metadata = context.metadata.get_or_insert(none);
+    let metadata = context.metadata.get_or_insert_default();
     let value = optional(value);
     if value.is_some() {
         (metadata.base_dir, metadata.bundle, metadata.bundle_file) = (None, None, None);

@@ -19,8 +19,7 @@ use super::checks::{check_context, parse_proxy};
 use super::credential::Credentials;
 use super::error::CatalogueError;
 use super::model::{
-    Catalogue, Context, Git, GitAuth, Http, HttpAuth, Metadata, OAuth2, Proxy, RequestThrottling,
-    SecretStore, Tls,
+    Catalogue, Context, Git, GitAuth, Http, HttpAuth, OAuth2, Proxy, RequestThrottling, SecretStore, Tls,
 };
 use super::overrides;
 use super::secrets::secrets_of;
@@ -62,15 +61,6 @@ pub enum MetadataSource {
     None,
 }
 
-/// The proxies of the components, with the names of their credentials.
-#[derive(Clone, Debug)]
-struct ProxySet {
-    server: Proxies<String>,
-    git: Proxies<String>,
-    vault: Proxies<String>,
-    metadata: Proxies<String>,
-}
-
 /// A component that can use a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxiedComponent {
@@ -88,7 +78,8 @@ pub struct ResolvedContext {
     pub context: Context,
     pub(super) credentials: Credentials,
     messages: Messages,
-    proxies: ProxySet,
+    /// The proxies of the components, with the names of their credentials.
+    proxies: [Proxies<String>; 4],
     /// The statuses of the answers to all clients of the managed server.
     pub statuses: Arc<Statuses>,
 }
@@ -109,7 +100,7 @@ impl ResolvedContext {
         default_metadata(&mut context);
         messages.hide(secrets_of(context.write().unwrap_or_default()));
         Ok(Self {
-            proxies: ProxySet::new(&context, environment)?,
+            proxies: proxies(&context, environment)?,
             credentials: Credentials::new(catalogue.credentials, environment, messages),
             messages: messages.clone(),
             statuses: Arc::default(),
@@ -220,7 +211,7 @@ impl ResolvedContext {
 
     /// Returns the proxy of a component with its credentials. Prompts for credentials if necessary.
     pub fn proxy(&self, component: ProxiedComponent) -> Result<Proxies, Failure> {
-        self.proxies.of(component).clone().try_map_auth(|name| {
+        self.proxies[component as usize].clone().try_map_auth(|name| {
             let login = self.credentials.login(&name)?;
             Ok(ProxyCredentials { username: login.username.expose().to_owned(), password: login.password })
         })
@@ -264,7 +255,7 @@ impl ResolvedContext {
         component: ProxiedComponent,
         mut targets: impl Iterator<Item = &'a str>,
     ) -> Result<Proxies, Failure> {
-        let proxies = self.proxies.of(component);
+        let proxies = &self.proxies[component as usize];
         let is_served = |target: &str| {
             url::Url::parse(target.trim()).is_ok_and(|target| proxies.serving(&target).is_some())
         };
@@ -339,8 +330,7 @@ impl ResolvedContext {
 /// Sets the default of metadata: the directory of the repository.
 fn default_metadata(context: &mut Context) {
     let base_dir = context.repository.as_ref().and_then(|repository| repository.base_dir()).cloned();
-    let none = Metadata { base_dir: None, bundle: None, bundle_file: None, proxy: None };
-    let metadata = context.metadata.get_or_insert(none);
+    let metadata = context.metadata.get_or_insert_default();
     if metadata.bundle.is_none() && metadata.bundle_file.is_none() && metadata.base_dir.is_none() {
         metadata.base_dir = base_dir;
     }
@@ -354,38 +344,24 @@ fn check_overridden(name: &str, context: &Context, catalogue: &Catalogue) -> Res
     })
 }
 
-impl ProxySet {
-    /// Creates the proxies. Components without a block use that of the first component with one, otherwise that of the
-    /// environment.
-    fn new(context: &Context, environment: &Environment) -> Result<Self, Failure> {
-        let server = context.managed_server.as_ref().and_then(|server| server.http.proxy.as_ref());
-        let git = context.repository.as_ref().and_then(|repository| repository.git.as_ref());
-        let git = git.and_then(|git| git.remote.as_ref()?.proxy.as_ref());
-        let vault = context.secret_store.as_ref().and_then(|store| store.vault.as_ref());
-        let vault = vault.and_then(|vault| vault.proxy.as_ref());
-        let metadata = context.metadata.as_ref().and_then(|metadata| metadata.proxy.as_ref());
-        let block =
-            |field: &str, proxy: Option<&Proxy>| proxy.map(|proxy| parse_proxy(field, proxy)).transpose();
-        let blocks = [
-            block("managedServer.http.proxy", server)?,
-            block("repository.git.remote.proxy", git)?,
-            block("secretStore.vault.proxy", vault)?,
-            block("metadata.proxy", metadata)?,
-        ];
-        let base = Proxies::from_environment(|name| environment.get(name).map(str::to_owned))?;
-        let mut resolved = Proxies::resolve(&base, &blocks).into_iter();
-        let mut next = || resolved.next().unwrap_or_default();
-        Ok(Self { server: next(), git: next(), vault: next(), metadata: next() })
-    }
-
-    fn of(&self, component: ProxiedComponent) -> &Proxies<String> {
-        match component {
-            ProxiedComponent::Server => &self.server,
-            ProxiedComponent::Git => &self.git,
-            ProxiedComponent::Vault => &self.vault,
-            ProxiedComponent::Metadata => &self.metadata,
-        }
-    }
+/// Returns the proxy of each [`ProxiedComponent`]. Components without a block use that of the first component with one,
+/// otherwise that of the environment.
+fn proxies(context: &Context, environment: &Environment) -> Result<[Proxies<String>; 4], Failure> {
+    let server = context.managed_server.as_ref().and_then(|server| server.http.proxy.as_ref());
+    let git = context.repository.as_ref().and_then(|repository| repository.git.as_ref());
+    let git = git.and_then(|git| git.remote.as_ref()?.proxy.as_ref());
+    let vault = context.secret_store.as_ref().and_then(|store| store.vault.as_ref());
+    let vault = vault.and_then(|vault| vault.proxy.as_ref());
+    let metadata = context.metadata.as_ref().and_then(|metadata| metadata.proxy.as_ref());
+    let block = |field: &str, proxy: Option<&Proxy>| proxy.map(|proxy| parse_proxy(field, proxy)).transpose();
+    let blocks = [
+        block("managedServer.http.proxy", server)?,
+        block("repository.git.remote.proxy", git)?,
+        block("secretStore.vault.proxy", vault)?,
+        block("metadata.proxy", metadata)?,
+    ];
+    let base = Proxies::from_environment(|name| environment.get(name).map(str::to_owned))?;
+    Ok(Proxies::resolve(&base, blocks))
 }
 
 fn throttling(settings: Option<&RequestThrottling>) -> Throttling {

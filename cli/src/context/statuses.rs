@@ -6,18 +6,23 @@ use std::time::Duration;
 use declarest_core::server::RequestObserver;
 use http::{Method, StatusCode};
 
-/// The numbers of answers with success, with status 404, and of others.
+/// The number of failed requests from which a server may be overloaded.
+const MANY: usize = 5;
+
+/// The numbers of answers with success, with status 404, of failures of the server, and of others.
 #[derive(Debug, Default)]
 pub struct Statuses {
     accepted: AtomicUsize,
     missing: AtomicUsize,
+    /// Answers with a status from 500, and requests without an answer.
+    failed: AtomicUsize,
     others: AtomicUsize,
 }
 
 impl Statuses {
     /// Whether the server answered 404 to more requests than one missing resource needs, and had no other answer.
     pub fn are_all_missing(&self) -> bool {
-        let others = [&self.accepted, &self.others];
+        let others = [&self.accepted, &self.failed, &self.others];
         others.iter().all(|count| count.load(Ordering::Relaxed) == 0)
             && self.missing.load(Ordering::Relaxed) > 2
     }
@@ -27,9 +32,14 @@ impl Statuses {
         self.accepted.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether the server accepted requests, and failed many others.
+    pub fn show_overload(&self) -> bool {
+        self.have_success() && self.failed.load(Ordering::Relaxed) >= MANY
+    }
+
     /// Forgets the answers so far.
     pub fn forget(&self) {
-        for count in [&self.accepted, &self.missing, &self.others] {
+        for count in [&self.accepted, &self.missing, &self.failed, &self.others] {
             count.store(0, Ordering::Relaxed);
         }
     }
@@ -40,7 +50,8 @@ impl RequestObserver for Statuses {
         let count = match status {
             Some(StatusCode::NOT_FOUND) => &self.missing,
             Some(status) if status.is_success() => &self.accepted,
-            _ => &self.others,
+            Some(status) if !status.is_server_error() => &self.others,
+            _ => &self.failed,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }

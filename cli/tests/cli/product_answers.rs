@@ -44,6 +44,25 @@ fn names_with_slashes_are_reported() {
     assert_eq!(run.code, 0, "{run}");
 }
 
+/// It writes one resource, and fails to write others at the same time.
+#[test]
+fn a_server_that_fails_many_requests_may_be_overloaded() {
+    let server = ApiServer::start(&["/items"], |request, store| {
+        if request.is("POST", "/items") && !store.members("/items").is_empty() {
+            return Answer::json(500, &json!({"error": "database is locked"}));
+        }
+        request.rest(store, Ids::Stated("id"))
+    });
+    let items: Vec<_> = (0..6).map(|item| format!("items/i{item}/resource.json")).collect();
+    let contents: Vec<_> = (0..6).map(|item| format!(r#"{{"id": "i{item}"}}"#)).collect();
+    let files: Vec<_> =
+        items.iter().zip(&contents).map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    let run = Place::new(server, &files).run(&["resource", "apply", "/", "-r"]);
+    let hint = "hint: the server fails some of the requests; if it cannot answer many at once, use --parallel 2, or set \
+                managedServer.http.requestThrottling.maxConcurrentRequests";
+    assert!(run.code == 6 && run.stderr.contains(hint), "{run}");
+}
+
 /// The server assigns ids, and nothing in the file names the resource.
 #[test]
 fn what_no_command_finds_is_created_once() {

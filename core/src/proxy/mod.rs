@@ -206,17 +206,15 @@ impl<A: Clone> Proxy<A> {
     /// order of precedence. A component without a block uses the settings of the first component whose block results
     /// in a proxy, else those of the environment. A block that is not empty but results in no proxy is put over these
     /// settings.
-    pub fn resolve(environment: &Self, blocks: &[Option<Self>]) -> Vec<Self> {
-        let own: Vec<Option<Self>> =
-            blocks.iter().map(|block| block.as_ref().map(|block| block.over(environment))).collect();
+    pub fn resolve<const N: usize>(environment: &Self, blocks: [Option<Self>; N]) -> [Self; N] {
+        let own = blocks.map(|block| block.map(|block| block.over(environment)));
         let first = own.iter().flatten().find(|settings| settings.has_url());
         let shared = first.unwrap_or(environment).clone();
-        let resolved = own.into_iter().map(|settings| match settings {
+        own.map(|settings| match settings {
             None => shared.clone(),
             Some(settings) if settings.is_empty() || settings.has_url() => settings,
             Some(settings) => settings.over(&shared),
-        });
-        resolved.collect()
+        })
     }
 }
 

@@ -259,7 +259,7 @@ fn components_share(
 ) {
     let base = environment(&variable.map(|value| ("HTTP_PROXY", value)).into_iter().collect::<Vec<_>>());
     let blocks = blocks.map(|fields| fields.map(|[http, no_proxy]| block(http, "", no_proxy)));
-    let resolved = Proxy::resolve(&base.unwrap(), &blocks);
+    let resolved = Proxy::resolve(&base.unwrap(), blocks);
     let ways: Vec<_> = resolved.iter().map(|proxy| way(proxy, "http://a.test")).collect();
     assert_eq!(ways, expected);
 }
@@ -268,7 +268,7 @@ fn components_share(
 fn exceptions_are_shared_with_the_proxy() {
     let base = environment(&[("HTTP_PROXY", "http://p1:3128")]).unwrap();
     let blocks = [Some(block("", "", "corp.test")), None, Some(Proxy::default()), None];
-    let resolved = Proxy::resolve(&base, &blocks);
+    let resolved = Proxy::resolve(&base, blocks);
     assert_eq!(resolved[1], resolved[0]);
     assert_eq!(way(&resolved[1], "http://git.corp.test"), "direct");
     assert!(resolved[2].is_empty());

@@ -14,9 +14,7 @@ use crate::access::{self, Right};
 use crate::controller::context::Settings;
 use crate::controller::kind::Kind;
 use crate::controller::sync_policy::{Claim, overlapping};
-use crate::crd::{
-    FieldErrors, LocalRef, ManagedServer, ResourceRepository, SecretStore, Storage, SyncPolicy,
-};
+use crate::crd::{FieldErrors, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 
 /// Limit of the time of a request to the API server, which waits 10 s for the webhook. A review needs at most one.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,51 +29,17 @@ pub struct Reviewer {
 
 /// A kind whose objects are reviewed.
 pub trait Reviewed: Kind {
-    /// Returns the reference of a policy to an object of this kind.
-    fn reference(policy: &SyncPolicy) -> Option<&LocalRef>;
-
     /// Returns the resources that the object owns, if it is a policy that does.
     fn claim(&self, _: &Settings) -> Option<Claim> {
         None
     }
-
-    /// Returns where the object stores its data, if it states that.
-    fn storage(&self) -> Option<&Storage> {
-        None
-    }
 }
 
-impl Reviewed for ResourceRepository {
-    fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
-        Some(&policy.spec.resource_repository_ref)
-    }
-
-    fn storage(&self) -> Option<&Storage> {
-        self.spec.storage.as_ref()
-    }
-}
-
-impl Reviewed for ManagedServer {
-    fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
-        Some(&policy.spec.managed_server_ref)
-    }
-}
-
-impl Reviewed for SecretStore {
-    fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
-        policy.spec.secret_store_ref.as_ref()
-    }
-
-    fn storage(&self) -> Option<&Storage> {
-        self.spec.file.as_ref()?.storage.as_ref()
-    }
-}
+impl Reviewed for ResourceRepository {}
+impl Reviewed for ManagedServer {}
+impl Reviewed for SecretStore {}
 
 impl Reviewed for SyncPolicy {
-    fn reference(_: &SyncPolicy) -> Option<&LocalRef> {
-        None
-    }
-
     fn claim(&self, settings: &Settings) -> Option<Claim> {
         Claim::expanded(self, settings)
     }
@@ -167,10 +131,9 @@ impl Reviewer {
         let expanded = self.settings.expand(&written).map_err(|failure| Denial::invalid(failure.message))?;
         expanded.validate(&self.settings.limits).map_err(|errors| Denial::of_fields(&errors, spec))?;
         let before = before.and_then(|before| typed::<K>(before).ok());
-        if let Some(template) = written.storage().and_then(|storage| storage.pvc.as_ref())
-            && before.as_ref().and_then(Reviewed::storage).and_then(|storage| storage.pvc.as_ref())
-                != Some(template)
-        {
+        let template = |object: &K| object.storage().and_then(|(storage, _)| storage.pvc.clone());
+        let wanted = template(&written);
+        if wanted.is_some() && before.as_ref().and_then(template) != wanted {
             self.check_right_to_claims(request).await?;
         }
         if let Some(claim) = written.claim(&self.settings) {

@@ -36,6 +36,7 @@ use super::identity::Turns;
 use super::kind::{Key, Kind};
 use super::outcome::{Fact, Notice, Outcome, Reason, Retry, Standing};
 use super::status;
+use super::volumes;
 use super::workers::{Demand, Workers};
 use crate::crd::insecure_settings;
 use crate::telemetry;
@@ -53,7 +54,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Returns the Secrets and claims whose change triggers a round of `object`, which is expanded.
     fn dependencies(&self, context: &Context, object: &Self::Kind) -> BTreeSet<Dependency> {
         let _ = context;
-        object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name)).collect()
+        let secrets = object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name));
+        secrets.chain(volumes::claim_name(object).map(Dependency::Claim)).collect()
     }
 
     /// Returns whether a round of `object` needs a worker, and whose share it uses. The object is not expanded.

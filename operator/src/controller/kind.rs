@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::crd::{
-    FieldErrors, Limits, ManagedServer, ResourceRepository, Schedule, SecretRefs, SecretStore, SyncPolicy,
-    secret_refs,
+    FieldErrors, Limits, LocalRef, ManagedServer, ResourceRepository, Schedule, SecretRefs, SecretStore,
+    Storage, SyncPolicy, secret_refs,
 };
 use crate::directories::Owner;
 use crate::telemetry::Subject;
@@ -49,6 +49,17 @@ impl fmt::Display for Key {
     }
 }
 
+/// The names of the claims of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming {
+    /// Suffix of the names of created claims, after the object's name.
+    pub suffix: &'static str,
+    /// Label that holds the object's name, if the name is short enough for a label.
+    pub label: &'static str,
+    /// The field that states the claim.
+    pub field: &'static str,
+}
+
 /// One of the four kinds.
 pub trait Kind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -78,6 +89,14 @@ pub trait Kind:
     /// Returns the interval at which an unchanged object is reconciled; also the longest wait after a failure.
     fn interval(&self) -> Option<Duration>;
 
+    /// Returns the reference of a policy to an object of this kind.
+    fn reference(policy: &SyncPolicy) -> Option<&LocalRef>;
+
+    /// Returns where the object stores its data, if it states that, and the names of the claims of its kind.
+    fn storage(&self) -> Option<(&Storage, Naming)> {
+        None
+    }
+
     /// Returns the conditions of the object.
     fn conditions(&self) -> &[Condition] {
         self.status().map_or(&[], Self::conditions_of)
@@ -104,7 +123,10 @@ pub fn is_ready<K: Kind>(object: &K) -> bool {
 }
 
 macro_rules! kind {
-    ($kind:ty, $name:literal, parsed: $parsed:ty, validate: $validate:expr, interval: $interval:expr) => {
+    (
+        $kind:ty, $name:literal, parsed: $parsed:ty, validate: $validate:expr, interval: $interval:expr,
+        reference: $reference:expr $(, storage: $storage:expr)?
+    ) => {
         impl Kind for $kind {
             const NAME: &'static str = $name;
 
@@ -120,6 +142,16 @@ macro_rules! kind {
                 interval(self)
             }
 
+            fn reference(policy: &SyncPolicy) -> Option<&LocalRef> {
+                let reference: fn(&SyncPolicy) -> Option<&LocalRef> = $reference;
+                reference(policy)
+            }
+
+            $(fn storage(&self) -> Option<(&Storage, Naming)> {
+                let storage: fn(&Self) -> Option<(&Storage, Naming)> = $storage;
+                storage(self)
+            })?
+
             fn conditions_of(status: &Self::Status) -> &[Condition] {
                 &status.conditions
             }
@@ -132,19 +164,33 @@ macro_rules! kind {
     };
 }
 
+/// The names of the claims of repositories.
+const REPOSITORY_CLAIMS: Naming =
+    Naming { suffix: "repo", label: "declarest.io/resource-repo", field: "spec.storage" };
+
+/// The names of the claims of stores.
+const STORE_CLAIMS: Naming =
+    Naming { suffix: "secrets", label: "declarest.io/secret-store", field: "spec.file.storage" };
+
 kind!(ResourceRepository, "ResourceRepository",
     parsed: (),
     validate: |object, limits| object.spec.validate(limits),
-    interval: |object| object.spec.poll_interval.duration());
+    interval: |object| object.spec.poll_interval.duration(),
+    reference: |policy| Some(&policy.spec.resource_repository_ref),
+    storage: |object| Some((object.spec.storage.as_ref()?, REPOSITORY_CLAIMS)));
 kind!(ManagedServer, "ManagedServer",
     parsed: (),
     validate: |object, limits| object.spec.validate(limits),
-    interval: |object| object.spec.poll_interval.duration());
+    interval: |object| object.spec.poll_interval.duration(),
+    reference: |policy| Some(&policy.spec.managed_server_ref));
 kind!(SecretStore, "SecretStore",
     parsed: (),
     validate: |object, limits| object.spec.validate(limits),
-    interval: |_| Some(STORE_INTERVAL));
+    interval: |_| Some(STORE_INTERVAL),
+    reference: |policy| policy.spec.secret_store_ref.as_ref(),
+    storage: |object| Some((object.spec.file.as_ref()?.storage.as_ref()?, STORE_CLAIMS)));
 kind!(SyncPolicy, "SyncPolicy",
     parsed: Option<Schedule>,
     validate: |object, _| object.spec.validate(),
-    interval: |object| object.spec.sync_interval.duration());
+    interval: |object| object.spec.sync_interval.duration(),
+    reference: |_| None);

@@ -1,6 +1,6 @@
 //! ResourceRepository: mirrors a branch, polls it and publishes its current revision.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,6 @@ use super::cache::Cache;
 use super::conditions;
 use super::connections;
 use super::context::{Context, Guarded};
-use super::dependencies::Dependency;
 use super::error::{Failure, blocking};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key, Kind as _};
@@ -27,7 +26,7 @@ use super::mirrors::Place;
 use super::outcome::{Notice, Outcome, Reason};
 use super::pools::Pools;
 use super::references::SecretReader;
-use super::volumes::{self, Naming};
+use super::volumes;
 use crate::crd::resource_repository::{GitAuth, GitSource, WebhookStatus};
 use crate::crd::{ResourceRepository, ResourceRepositoryStatus, SyncPolicy};
 use crate::directories;
@@ -40,8 +39,6 @@ pub const DELIVERY_ID: &str = "declarest.io/webhook-last-event-id";
 
 /// Maximum duration of a fetch.
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
-
-const CLAIMS: Naming = Naming { suffix: "repo", label: "declarest.io/resource-repo", field: "spec.storage" };
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
@@ -56,16 +53,6 @@ impl Reconciler for ResourceRepositories {
     type Kind = ResourceRepository;
 
     const ANNOTATIONS: &'static [&'static str] = &[RECEIVED_AT];
-
-    fn dependencies(&self, _: &Context, object: &ResourceRepository) -> BTreeSet<Dependency> {
-        let secrets = object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name));
-        let claim = object
-            .spec
-            .storage
-            .as_ref()
-            .map(|storage| Dependency::Claim(volumes::claim_name(storage, &object.name_any(), CLAIMS)));
-        secrets.chain(claim).collect()
-    }
 
     async fn reconcile(&self, round: &mut Round<'_, ResourceRepository>) -> Outcome {
         let done = work(round, &self.0).await;
@@ -191,8 +178,7 @@ async fn open_mirror(
     // Find the directory.
     let key = object.key();
     let state = context.directories.repository(&ResourceRepository::owner(&key));
-    let storage = object.spec.storage.as_ref();
-    let settled = volumes::settle(context, object, storage, CLAIMS, state).await?;
+    let settled = volumes::settle(context, object, state).await?;
     let (directory, earlier) = (settled.directory, settled.earlier);
     status.local_path = Some(directory.display().to_string());
     // Open the mirror, when no other task does.

@@ -1,22 +1,19 @@
 //! SecretStore: opens the store and checks that secrets can be read, before policies need them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use declarest_core::secrets::vault::VaultStore;
 use declarest_core::secrets::{SecretStore as Store, StoreError};
-use kube::ResourceExt as _;
 
 use super::backoff::{self, Backoff};
 use super::context::{Context, Guarded};
-use super::dependencies::Dependency;
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
-use super::kind::{self, Key, Kind as _};
+use super::kind::{self, Key};
 use super::outcome::{Notice, Outcome};
 use super::pools::Pools;
+use super::seeds;
 use super::stores::{may_pass, unavailable};
-use super::{seeds, volumes};
 use crate::crd::SecretStore;
 use crate::directories;
 
@@ -39,15 +36,6 @@ struct SecretStores {
 
 impl Reconciler for SecretStores {
     type Kind = SecretStore;
-
-    fn dependencies(&self, _: &Context, object: &SecretStore) -> BTreeSet<Dependency> {
-        let secrets = object.secret_refs().into_iter().map(|(_, secret)| Dependency::Secret(secret.name));
-        let storage = object.spec.file.as_ref().and_then(|file| file.storage.as_ref());
-        let claim = storage.map(|storage| {
-            Dependency::Claim(volumes::claim_name(storage, &object.name_any(), seeds::CLAIMS))
-        });
-        secrets.chain(claim).collect()
-    }
 
     async fn reconcile(&self, round: &mut Round<'_, SecretStore>) -> Outcome {
         round.status.provider = round.object.spec.provider().map(str::to_owned);

@@ -17,12 +17,8 @@ use super::error::{Failure, blocking};
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
-use super::volumes::{self, Naming};
+use super::volumes;
 use crate::crd::{SecretStore, secret_store};
-
-/// The names of the claims of stores.
-pub const CLAIMS: Naming =
-    Naming { suffix: "secrets", label: "declarest.io/secret-store", field: "spec.file.storage" };
 
 /// The length of a SHA-256 digest in hexadecimal digits.
 const DIGEST: u64 = 64;
@@ -49,7 +45,7 @@ pub async fn open(
 ) -> Result<(FileStore, PlacedFile), Failure> {
     // Find the file.
     let state = state_directory(context, &object.key());
-    let place = volumes::settle(context, object, spec.storage.as_ref(), CLAIMS, state).await?;
+    let place = volumes::settle(context, object, state).await?;
     let relative = spec
         .relative_path(&context.settings.limits)
         .map_err(|reason| Failure::spec_invalid(format!("spec.file.path: {reason}")))?;

@@ -8,25 +8,14 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
 use kube::api::PostParams;
+use kube::{Api, ResourceExt as _};
 
 use super::context::Context;
 use super::error::Failure;
-use super::kind::Kind;
+use super::kind::{Kind, Naming};
 use super::status::FIELD_MANAGER;
-use crate::crd::{ClaimTemplate, Storage};
-
-/// The names of the claims of a kind.
-#[derive(Clone, Copy, Debug)]
-pub struct Naming {
-    /// Suffix of the names of created claims, after the object's name.
-    pub suffix: &'static str,
-    /// Label that holds the object's name, if the name is short enough for a label.
-    pub label: &'static str,
-    /// The field that states the claim.
-    pub field: &'static str,
-}
+use crate::crd::ClaimTemplate;
 
 /// The maximum length of the value of a label (Kubernetes, "Labels and Selectors").
 const MAX_LABEL: usize = 63;
@@ -43,31 +32,23 @@ pub struct Place {
     pub note: Option<String>,
 }
 
-/// Returns the name of the claim of `storage`.
-pub fn claim_name(storage: &Storage, object: &str, naming: Naming) -> String {
-    storage
-        .existing_pvc
-        .as_ref()
-        .map_or_else(|| format!("{object}-{}", naming.suffix), |claim| claim.name.clone())
+/// Returns the name of the claim of an object, if it has one.
+pub fn claim_name<K: Kind>(object: &K) -> Option<String> {
+    let (storage, naming) = object.storage()?;
+    let existing = storage.existing_pvc.as_ref().map(|claim| claim.name.clone());
+    Some(existing.unwrap_or_else(|| format!("{}-{}", object.name_any(), naming.suffix)))
 }
 
-/// Creates the claim of `storage` if necessary, and returns the place of the object's data: on the claim if an
-/// administrator mounted it, otherwise below `state`.
+/// Creates the claim of an object if necessary, and returns the place of its data: on the claim if an administrator
+/// mounted it, otherwise below `state`.
 ///
 /// # Errors
 /// `DependencyInvalid` if an existing claim is missing, or the claim to create exists and has another owner.
-pub async fn settle<K: Kind>(
-    context: &Context,
-    object: &K,
-    storage: Option<&Storage>,
-    naming: Naming,
-    state: PathBuf,
-) -> Result<Place, Failure> {
-    let Some(storage) = storage else {
+pub async fn settle<K: Kind>(context: &Context, object: &K, state: PathBuf) -> Result<Place, Failure> {
+    let Some(((storage, naming), claim)) = object.storage().zip(claim_name(object)) else {
         return Ok(Place { directory: state, mounted: None, earlier: None, note: None });
     };
     let key = object.key();
-    let claim = claim_name(storage, &key.name, naming);
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
     // Find or create the claim.
     let found = claims.get_opt(&claim).await.map_err(|error| {

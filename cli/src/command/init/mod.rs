@@ -17,7 +17,8 @@ use serde::Serialize;
 
 use super::resource::{ImportOptions, Imported, Targets, outcome};
 use crate::context::{
-    Catalogue, CatalogueError, Context, NewContext, NewHeader, NewSecretStore, Stored, is_reference,
+    Catalogue, CatalogueError, Context, CustomHeader, NewContext, NewSecretStore, SecretText, Stored, Text,
+    is_reference,
 };
 use crate::error::Failure;
 use crate::interrupt::block_on;
@@ -172,7 +173,7 @@ impl InitArguments {
     }
 }
 
-fn header(text: &str) -> Result<NewHeader, Failure> {
+fn header(text: &str) -> Result<CustomHeader, Failure> {
     let parts = text.split_once([':', '=']).map(|(name, value)| (name.trim(), value.trim()));
     let (name, value) = parts
         .filter(|(name, value)| http::HeaderName::from_bytes(name.as_bytes()).is_ok() && !value.is_empty())
@@ -188,8 +189,8 @@ fn header(text: &str) -> Result<NewHeader, Failure> {
             "--header {name} refers to a variable in another text; {forms}"
         )));
     }
-    let (name, prefix) = (name.to_owned(), prefix.map(str::to_owned));
-    Ok(NewHeader { name, prefix, value: Secret::from(value.to_owned()) })
+    let (header, prefix) = (Text(name.to_owned()), prefix.map(str::to_owned));
+    Ok(CustomHeader { header, prefix, value: SecretText(Secret::from(value.to_owned())) })
 }
 
 fn secret_store(name: &str, invocation: &Invocation) -> Result<NewSecretStore, Failure> {

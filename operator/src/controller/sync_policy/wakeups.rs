@@ -17,14 +17,9 @@ use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncP
 pub fn wakeups(context: &Arc<Context>, mirrors: &Mirrors) -> impl Stream<Item = Key> + Send + 'static {
     // A mirror that is fetched again may be at the same revision.
     let repositories = stream::select(changed(&context.caches.repositories), mirrors.renewals());
-    let repositories =
-        users(context, repositories, |policy, name| names(&policy.spec.resource_repository_ref, name));
-    let servers = users(context, changed(&context.caches.servers), |policy, name| {
-        names(&policy.spec.managed_server_ref, name)
-    });
-    let stores = users(context, changed(&context.caches.stores), |policy, name| {
-        policy.spec.secret_store_ref.as_ref().is_some_and(|store| names(store, name))
-    });
+    let repositories = users::<ResourceRepository, _>(context, repositories);
+    let servers = users::<ManagedServer, _>(context, changed(&context.caches.servers));
+    let stores = users::<SecretStore, _>(context, changed(&context.caches.stores));
     let secrets = context.dependents::<SyncPolicy>();
     stream::select_all([
         repositories.boxed(),
@@ -36,12 +31,14 @@ pub fn wakeups(context: &Arc<Context>, mirrors: &Mirrors) -> impl Stream<Item = 
 }
 
 /// Returns the policies that refer to one of `objects`.
-fn users<S: Stream<Item = Key> + Send>(
+fn users<K: Kind, S: Stream<Item = Key> + Send>(
     context: &Arc<Context>,
     objects: S,
-    refers: fn(&SyncPolicy, &str) -> bool,
-) -> impl Stream<Item = Key> + Send + use<S> {
+) -> impl Stream<Item = Key> + Send + use<K, S> {
     let context = Arc::clone(context);
+    let refers = |policy: &SyncPolicy, name: &str| {
+        K::reference(policy).is_some_and(|reference| names(reference, name))
+    };
     objects.flat_map(move |key| {
         let policies = &context.caches.policies;
         stream::iter(
