@@ -132,7 +132,9 @@ impl Engine {
     fn new(scene: &Scene, client: Client, seed: u64) -> Self {
         let (tree, metadata) = scene.tree();
         let knowledge = Arc::<Knowledge>::default();
-        let session = Session { knowledge, ..Session::new(tree, metadata, client) };
+        // Its lists are never late.
+        let list_delay = Duration::ZERO;
+        let session = Session { knowledge, list_delay, ..Session::new(tree, metadata, client) };
         let first = !seed.is_multiple_of(2);
         let reading = if first { Reading::Bulk } else { Reading::Each };
         Self { session, options: Options { reading, first, ..Options::default() } }

@@ -38,11 +38,12 @@ fn lose(world: &World, loss: Loss, after_effect: bool, times: usize) {
 }
 
 #[rstest]
+#[case::cut_after_effect(Loss::Cut, true)]
+#[case::bad_gateway_after_effect(Loss::Status(502), true)]
+#[case::unavailable_after_effect(Loss::Status(503), true)]
+#[case::unavailable(Loss::Status(503), false)]
 #[tokio::test]
-async fn a_create_is_carried_out_once(
-    #[values(Loss::Cut, Loss::Status(502), Loss::Status(503))] loss: Loss,
-    #[values(true, false)] after_effect: bool,
-) {
+async fn a_create_is_carried_out_once(#[case] loss: Loss, #[case] after_effect: bool) {
     let world = shops();
     lose(&world, loss, after_effect, 1);
     let report = world.sync().await;
@@ -50,6 +51,35 @@ async fn a_create_is_carried_out_once(
     assert_eq!(world.server.resources().len(), 1);
     assert_eq!(world.writes().len(), if after_effect { 1 } else { 2 }, "{:?}", world.writes());
     assert_eq!(world.sync().await.stats.unchanged, 1);
+}
+
+/// A list may show a new resource later. Without one, the address proves absence, and no other resource gets its id.
+#[rstest]
+#[tokio::test]
+async fn a_create_that_no_list_shows_is_not_sent_again(
+    #[values(Loss::Cut, Loss::Status(502))] loss: Loss,
+    #[values(true, false)] assigns_ids: bool,
+) {
+    let mut scene = if assigns_ids {
+        scene()
+    } else {
+        Scene::new(Config { collections: vec!["/shops".to_owned()], ..Config::default() })
+    };
+    let shop = if assigns_ids { r#"{"name":"rio"}"# } else { r#"{"id":"rio","name":"rio"}"# };
+    scene.declare("/shops/rio", &json(shop));
+    let post = Matcher::method("POST");
+    match loss {
+        Loss::Cut => scene.server().cut(post, 1),
+        Loss::Status(status) => scene.server().fail(post, status, 1),
+    }
+    let report = scene.run(Reading::Each).await;
+    assert_eq!(scene.server().resources().len(), usize::from(!assigns_ids), "{report:?}");
+    if assigns_ids {
+        for _ in 0..2 {
+            let (_, message) = failure(&scene.run(Reading::Each).await);
+            assert!(message.starts_with("/shops/rio: creation outcome unknown"), "{message}");
+        }
+    }
 }
 
 /// A gateway that gave up waiting says nothing about the server behind it, which may create the resource any time
@@ -90,11 +120,17 @@ async fn what_may_still_be_created_is_not_deleted_yet() {
     assert!(message.starts_with("/shops/rio: creation outcome unknown"), "{message}");
 }
 
-/// A run whose create timed out.
-async fn late_create() -> Scene {
+/// A server that assigns ids.
+fn scene() -> Scene {
     let config = Config { server_ids: vec!["/shops".to_owned()], ..Config::default() };
     let mut scene = Scene::new(config);
     scene.write("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene
+}
+
+/// A run whose create timed out.
+async fn late_create() -> Scene {
+    let mut scene = scene();
     scene.declare("/shops/rio", &json(r#"{"name":"rio","tier":"gold"}"#));
     scene.server().fail(Matcher::method("POST"), 504, 1);
     assert_eq!(failure(&scene.run(Reading::Each).await).0, "TransportError");
@@ -104,7 +140,7 @@ async fn late_create() -> Scene {
 #[tokio::test]
 async fn a_create_is_not_sent_for_ever() {
     let world = shops();
-    lose(&world, Loss::Cut, false, 9);
+    lose(&world, Loss::Status(503), false, 9);
     let report = world.sync().await;
     assert_eq!(failure(&report).0, "TransportError");
     assert_eq!(world.writes().len(), 2);

@@ -21,6 +21,7 @@ mod copies;
 mod deletions;
 mod first_sync;
 mod hidden_resources;
+mod late_lists;
 mod lost_answers;
 mod moved_children;
 mod old_tokens;

@@ -1,6 +1,7 @@
 //! Creates: members that already exist, answers that do not show all, lost answers, and conflicts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use http::{Method, StatusCode};
@@ -95,19 +96,28 @@ impl Attempt<'_> {
         Ok(Step::Create)
     }
 
-    /// If only the list of its collection proved that the resource was absent, records that the list must show it.
+    /// If only the list of its collection proved that the resource was absent, records that the list must show it, and that
+    /// no run creates it again in the next time.
     fn expect_in_list(&self, desired: &Resource, id: Option<&str>) {
+        if !self.is_proven_by_list(desired) {
+            return;
+        }
+        // Some servers show new resources in lists only after a while.
+        let session = &self.writer.session;
+        session.knowledge.expect(desired, session.list_delay);
         let at = self.call.at.as_ref().unwrap_or(&self.action.path);
         let (Some(id), Some(collection)) = (id, at.parent()) else { return };
-        let by_list = self.call.request.method == Method::POST && Wanted::of(desired).id.is_none();
-        if by_list
-            && !desired.rules.has_secret_id()
-            && self.writer.knows_new_parents(&self.action.path).is_none()
-        {
+        if !desired.rules.has_secret_id() && self.writer.knows_new_parents(&self.action.path).is_none() {
             let (path, id, alias) = (self.path(), id.to_owned(), desired.identity.alias.clone());
             let mut witnesses = self.writer.witnesses.lock();
             witnesses.insert(collection, Witness { path, id, alias });
         }
+    }
+
+    /// Whether only the list of its collection proved that the resource was absent. Then a second create makes another
+    /// resource.
+    fn is_proven_by_list(&self, desired: &Resource) -> bool {
+        self.call.request.method == Method::POST && Wanted::of(desired).id.is_none()
     }
 
     /// Fails if later runs do not find the resource that was created with this id: each of them would create another one.
@@ -153,12 +163,17 @@ impl Attempt<'_> {
 
     /// Returns the error of a create that timed out. The server may still execute it, so only a later run may search
     /// for the resource.
-    pub async fn uncertain(&self, lost: ServerError) -> SyncError {
-        let wait = self.writer.session.client.attempt_timeout();
-        self.writer.session.knowledge.expect_at(&self.action.path, wait);
+    pub async fn late(&self, lost: ServerError) -> SyncError {
+        self.uncertain(lost, self.writer.session.client.attempt_timeout()).await
+    }
+
+    /// Returns the error of a create with an unknown outcome, and prevents further ones for this time.
+    async fn uncertain(&self, lost: ServerError, wait: Duration) -> SyncError {
+        let knowledge = &self.writer.session.knowledge;
+        knowledge.expect_at(&self.action.path, wait);
         // Its names in the repository, because the server may not answer.
         if let Ok(Some(declared)) = self.writer.declared(&self.action.path).await {
-            self.expect(&declared);
+            knowledge.expect(&declared, wait);
         }
         let why = format!("a run after {} s looks for it", wait.as_secs_f64());
         SyncError::Unsure(self.path(), Box::new(lost), why)
@@ -283,7 +298,7 @@ impl Attempt<'_> {
     }
 
     /// Handles the loss of the answer to a create, which the server may have executed. Reads the resource, and sends
-    /// the create once more only if it is proven absent.
+    /// the create once more only if it is proven absent, and not by a list, which may show it later.
     pub async fn look_for(&self, mut lost: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired().await?;
         let mut sent_again = false;
@@ -297,11 +312,16 @@ impl Attempt<'_> {
             if sent_again {
                 return Err(lost.into());
             }
+            // With 503, servers refuse what they have not begun.
+            let is_refused = lost.status() == Some(StatusCode::SERVICE_UNAVAILABLE);
+            if self.is_proven_by_list(&desired) && !is_refused {
+                return Err(self.uncertain(lost, self.writer.session.list_delay).await);
+            }
             tracing::info!(path = %self.action.path, error = %lost, "the answer to a create was lost, and the resource does not exist");
             sent_again = true;
             match self.exchange(&self.call.request).await {
                 Ok(response) => return self.created(&response).await,
-                Err(error) if error.may_still_be_done() => return Err(self.uncertain(error).await),
+                Err(error) if error.may_still_be_done() => return Err(self.late(error).await),
                 // The server may have executed the first create late.
                 Err(error) if error.may_be_done() || error.is_already_exists() => lost = error,
                 Err(error) => return Err(error.into()),

@@ -308,7 +308,7 @@ impl<'a> Attempt<'a> {
             (Err(error), Step::Create) if error.is_already_exists() && !requested => {
                 self.update_instead(error).await
             }
-            (Err(error), Step::Create) if error.may_still_be_done() => Err(self.uncertain(error).await),
+            (Err(error), Step::Create) if error.may_still_be_done() => Err(self.late(error).await),
             (Err(error), Step::Create) if error.may_be_done() => self.look_for(error).await,
             (Err(error), Step::Update | Step::Delete) if error.is_outdated() => match &self.call.guarded {
                 Some(tag) => self.decide_again(tag).await,

@@ -29,7 +29,7 @@ const MAX_BYTES_AT_HAND: usize = 32 << 20;
 
 /// The knowledge that runs of one scope gained about the server.
 ///
-/// It holds no payloads and no secrets. The caller starts with empty knowledge if the server, the connection to it, or
+/// It holds no payloads and no secrets. The caller uses [`Knowledge::of_creates`] if the server, the connection to it, or
 /// the settings outside of the files of the scope change.
 #[derive(Debug, Default)]
 pub struct Knowledge(Mutex<Known>);
@@ -39,9 +39,11 @@ struct Known {
     /// Whether the list of a collection shows the same payloads as single reads, under the rules with this digest.
     whole: HashMap<(LogicalPath, [u8; 32]), bool>,
     settled: Option<Arc<Settled>>,
-    /// The hashes of the names of resources whose creates have an unknown outcome, and the time until which the server
-    /// may still execute these creates.
+    /// The hashes of the names of resources whose creates have an unknown outcome, or that a list may not show yet, and
+    /// the time until which the server may still create or show them.
     uncertain: HashMap<u64, Instant>,
+    /// The latest of these times.
+    latest: Option<Instant>,
     /// The keys of these hashes.
     keys: RandomState,
     /// Created resources that no run finds.
@@ -60,8 +62,12 @@ pub(crate) type Referrer = (LogicalPath, Option<Pointer>);
 impl Known {
     fn expect(&mut self, names: impl IntoIterator<Item = u64>, wait: Duration) {
         let now = Instant::now();
-        self.uncertain.retain(|_, until| *until > now);
+        // Rarely, because a run may create many resources.
+        if self.uncertain.len() == self.uncertain.capacity() {
+            self.uncertain.retain(|_, until| *until > now);
+        }
         self.uncertain.extend(names.into_iter().map(|name| (name, now + wait)));
+        self.latest = self.latest.max(Some(now + wait));
     }
 
     /// Returns the hashes of the names of `desired`: its path, and its id and its alias in its collection.
@@ -177,6 +183,20 @@ fn digest(answer: &Result<Response, ServerError>) -> Option<[u8; 32]> {
 }
 
 impl Knowledge {
+    /// Returns only the knowledge about created resources, which prevents that they are created twice.
+    #[must_use]
+    pub fn of_creates(&self) -> Self {
+        let known = self.0.lock();
+        Self(Mutex::new(Known {
+            uncertain: known.uncertain.clone(),
+            latest: known.latest,
+            keys: known.keys.clone(),
+            lost: known.lost.clone(),
+            witnesses: known.witnesses.clone(),
+            ..Known::default()
+        }))
+    }
+
     /// Whether the list of `collection` shows complete members; `None` if this is unknown.
     pub(crate) fn shows_whole(&self, collection: &LogicalPath, rules: &Rules) -> Option<bool> {
         self.0.lock().whole.get(&(collection.clone(), *rules.digest())).copied()
@@ -242,7 +262,7 @@ impl Knowledge {
         self.0.lock().settled.clone().filter(|settled| wanted && settled.revision == *revision)
     }
 
-    /// Records that the server may execute the create of `desired` within `wait` from now on.
+    /// Records that the server may execute the create of `desired`, or show its result, within `wait` from now on.
     pub(crate) fn expect(&self, desired: &Resource, wait: Duration) {
         let mut known = self.0.lock();
         let names = known.names_of(desired);
@@ -258,13 +278,24 @@ impl Knowledge {
 
     /// Returns how long the server may still execute an earlier create of `desired`, which may have had another path.
     pub(crate) fn expected(&self, desired: &Resource) -> Option<Duration> {
-        let known = self.0.lock();
-        if known.uncertain.is_empty() {
+        let mut known = self.0.lock();
+        if known.latest? <= Instant::now() {
+            (known.uncertain, known.latest) = (HashMap::new(), None);
             return None;
         }
         let until =
             known.names_of(desired).into_iter().filter_map(|name| known.uncertain.get(&name)).max()?;
         until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+
+    /// Records that the server shows `desired`, so that no create of it is late.
+    pub(crate) fn shown(&self, desired: &Resource) {
+        let mut known = self.0.lock();
+        if known.latest.is_some() {
+            for name in known.names_of(desired) {
+                known.uncertain.remove(&name);
+            }
+        }
     }
 
     /// Records that the server created `desired`, with this id if it is known, and that runs do not find it. Returns the

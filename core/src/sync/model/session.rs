@@ -1,6 +1,7 @@
 //! The input of a run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Answers, Knowledge, Stop, WrittenValues};
 use crate::metadata::{Metadata, Rules};
@@ -20,6 +21,8 @@ pub struct Session {
     pub client: Client,
     /// The knowledge of earlier runs about the server. This run adds to it.
     pub knowledge: Arc<Knowledge>,
+    /// How long lists may not show a created resource; by default as long as a request may take.
+    pub list_delay: Duration,
     /// Answers of the server to a recheck just before.
     pub answers: Arc<Answers>,
     /// The record of write-only attributes. Without it, they are written only together with other differences.
@@ -31,8 +34,9 @@ pub struct Session {
 impl Session {
     /// Returns a session without knowledge of earlier runs and without a secret store.
     pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
-        let (knowledge, answers) = Default::default();
-        Self { tree, metadata, client, knowledge, answers, written: None, secrets: SecretReader::new(None) }
+        let (knowledge, answers, written) = Default::default();
+        let (list_delay, secrets) = (client.attempt_timeout(), SecretReader::new(None));
+        Self { tree, metadata, client, knowledge, list_delay, answers, written, secrets }
     }
 
     /// Removes the names of the resource with this payload from messages, if `rules` take them from secrets.

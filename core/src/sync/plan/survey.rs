@@ -365,7 +365,10 @@ impl Surveyor {
                 self.bulk.look(&desired).await
             };
             let observed = match looked {
-                Ok(None) => return Ok(Action::new(desired.path, Step::Skip, Reason::Equal)),
+                Ok(None) => {
+                    self.session.knowledge.shown(&desired);
+                    return Ok(Action::new(desired.path, Step::Skip, Reason::Equal));
+                }
                 Ok(Some(observed)) => observed,
                 // A resource that cannot be read can still be written, and this intent writes it in any case.
                 Err(error) if !converges && is_about_reading(&error) => Observed::new(desired.clone(), None),
@@ -373,6 +376,9 @@ impl Surveyor {
             };
             (desired, observed)
         };
+        if observed.payload.is_some() {
+            self.session.knowledge.shown(&desired);
+        }
         if converges && observed.other_alias(&Wanted::of(&desired)).is_some() {
             self.candidates.check_sole(&desired, &observed, false).await?;
         }

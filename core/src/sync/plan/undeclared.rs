@@ -195,6 +195,7 @@ impl Candidates {
                 None => Ok(Fate::Gone),
             };
         }
+        self.remote.session.knowledge.shown(declared);
         let kept = |reason: String| {
             tracing::info!(path = %declared.path, reason, "not pruned");
             Kept { path: declared.path.clone(), reason, declared_at: None, stated: false, pending: false }

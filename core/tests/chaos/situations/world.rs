@@ -199,7 +199,9 @@ impl World {
         let (tree, metadata) =
             (Arc::clone(&attempt.tree), Arc::new(Metadata::new(Arc::clone(&attempt.tree))));
         let knowledge = Arc::clone(&self.knowledge);
-        let session = Session { knowledge, ..Session::new(tree, metadata, self.client.clone()) };
+        // Its lists are never late.
+        let list_delay = Duration::ZERO;
+        let session = Session { knowledge, list_delay, ..Session::new(tree, metadata, self.client.clone()) };
         let (before, logged) = (self.server.all(), self.server.log().len());
         let report = sync::run(&session, selection, &options, &Stop::default()).await;
         let attempted = self.attempts.iter().map(|attempt| &attempt.desired);

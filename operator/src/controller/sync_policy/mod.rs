@@ -234,13 +234,14 @@ impl SyncPolicies {
         known.unwrap_or_else(|| unsettled::recorded(status))
     }
 
-    /// Returns the knowledge of runs with the same configuration, otherwise empty knowledge.
+    /// Returns the knowledge of runs with the same configuration, otherwise only that about created resources.
     fn knowledge(&self, key: &Key, fingerprint: &Fingerprint) -> Arc<Knowledge> {
         let configuration = (fingerprint.config.clone(), fingerprint.secrets.clone());
         self.remember(key, |memory| match &memory.learned {
             Some((under, knowledge)) if *under == configuration => Arc::clone(knowledge),
-            _ => {
-                let knowledge = Arc::<Knowledge>::default();
+            earlier => {
+                let of_creates = earlier.as_ref().map(|(_, knowledge)| knowledge.of_creates());
+                let knowledge = Arc::new(of_creates.unwrap_or_default());
                 memory.learned = Some((configuration, Arc::clone(&knowledge)));
                 knowledge
             }

@@ -27,6 +27,8 @@ async fn a_display_name_never_makes_a_resource_the_target_of_a_deletion(
 ) {
     let admin = ("users/admin/resource.json", r#"{"username": "admin"}"#);
     let scene = Scene::synced(users(), &[USERS, KIM, admin]).await;
+    // A run has found what the first one created.
+    scene.converges(1).await;
     let created = scene.server.all().into_iter().find(|(_, user)| user["username"] == "admin").unwrap().0;
     scene.server.remove(&created);
     scene.server.put("/users/u7", ava(member));
@@ -43,6 +45,8 @@ async fn a_declared_user_whose_display_name_was_declared_once_is_kept() {
     let admin = ("users/admin/resource.json", r#"{"username": "admin"}"#);
     let bob = ("users/bob/resource.json", r#"{"username": "bob", "name": "admin"}"#);
     let scene = Scene::synced(users(), &[USERS, admin, bob]).await;
+    // A run has found what the first one created.
+    scene.converges(1).await;
     let all = scene.server.all();
     let (admin, _) = all.iter().find(|(_, user)| user["username"] == "admin").unwrap();
     scene.server.remove(admin);
