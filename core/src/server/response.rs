@@ -213,6 +213,36 @@ impl Response {
         })
     }
 
+    /// Whether this answer with a status of success may not confirm a deletion: it is an HTML page, or states a failure
+    /// in a member such as `"success": false` or `"error": "locked"`.
+    pub fn is_doubtful(&self) -> bool {
+        if self.is_html() {
+            return true;
+        }
+        let Value::Object(answer) = self.decode_briefly(Some(PayloadType::Json)) else { return false };
+        let denies = |member: &str| answer.get(member) == Some(&Value::Bool(false));
+        let states = |member: &str| match answer.get(member) {
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Array(errors)) => !errors.is_empty(),
+            Some(Value::Object(error)) => !error.is_empty(),
+            Some(Value::Bool(failed)) => *failed,
+            _ => false,
+        };
+        ["success", "ok"].into_iter().any(denies) || ["error", "errors"].into_iter().any(states)
+    }
+
+    /// Returns the answer with only those members of an object that state a failure, because the others may be those of a
+    /// resource, with secrets.
+    #[must_use]
+    pub fn statement(&self) -> Self {
+        let Value::Object(mut answer) = self.decode_briefly(Some(PayloadType::Json)) else {
+            return self.clone();
+        };
+        answer.retain(|member, _| ["success", "ok", "error", "errors", "message"].contains(&&**member));
+        let body = payload::encode(PayloadType::Json, &Value::Object(answer)).unwrap_or_default();
+        Self { body: body.into(), ..self.clone() }
+    }
+
     fn is_markup(&self) -> bool {
         self.body.trim_ascii_start().starts_with(b"<")
     }

@@ -103,14 +103,16 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
             return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
         }
         let stored = if observed { None } else { text(&workspace, &path)? };
-        let before = stored.map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
+        let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
         let name = format!("the resource {path}");
         let edited = editor.edit(&name, &before, &format.extension)?;
         if edited == before {
             return Ok(());
         }
         authoring.lock()?;
-        if workspace.declared(&path)?.map(|now| now.payload) != (!observed).then(|| payload.into()) {
+        let is_same =
+            workspace.declared(&path)?.map(|now| now.payload) == (!observed).then(|| payload.into());
+        if !is_same || stored.is_some() && text(&workspace, &path)? != stored {
             return Err(EditorError::Changed(name).into());
         }
         let payload = decode_file(format.payload_type, &edited)

@@ -97,7 +97,7 @@ impl Attempt<'_> {
     }
 
     /// If only the list of its collection proved that the resource was absent, records that the list must show it, and that
-    /// no run creates it again in the next time.
+    /// no run creates it again for a while.
     fn expect_in_list(&self, desired: &Resource, id: Option<&str>) {
         if !self.is_proven_by_list(desired) {
             return;
@@ -142,16 +142,19 @@ impl Attempt<'_> {
         Err(SyncError::Unfindable(self.path(), id))
     }
 
-    /// Records that runs do not find the resource that was created with this id, if it is known. Other processes read the
-    /// record only if the server shows the resource at its id, so that they notice when it no longer exists.
+    /// Records that runs do not find the resource that was created with this id, if it is known. The record outlives the
+    /// process if the server shows the resource at its id, so that later ones notice when it no longer exists. The id may
+    /// be that of a task, so something else at it does not count.
     async fn lose(&self, desired: &Resource, id: Option<String>) -> Option<String> {
         let session = &self.writer.session;
         let id = session.knowledge.lose(desired, id)?;
+        let remote = self.writer.referred.with_references_only();
         if let Some(written) = &session.written
-            && self.writer.referred.with_references_only().shows_id(&self.at(desired), &id).await
-                == Some(true)
+            && let Some(Some(shown)) = remote.at_id(&self.at(desired), &id).await
+            && is_copy(&desired.payload, &shown)
         {
             written.lose(desired, &id);
+            super::save(Arc::clone(written)).await;
         }
         Some(id)
     }
@@ -312,7 +315,7 @@ impl Attempt<'_> {
             if sent_again {
                 return Err(lost.into());
             }
-            // With 503, servers refuse what they have not begun.
+            // Most servers with 503 are overloaded and have not begun. A run must cope with them.
             let is_refused = lost.status() == Some(StatusCode::SERVICE_UNAVAILABLE);
             if self.is_proven_by_list(&desired) && !is_refused {
                 return Err(self.uncertain(lost, self.writer.session.list_delay).await);
@@ -357,6 +360,18 @@ impl Attempt<'_> {
         let decided = self.writer.decided((Step::Create, Reason::Missing), desired, found).await?;
         Ok(decided.and_then(Action::into_call))
     }
+}
+
+/// Whether a server that assigns ids may have made `shown` of `sent`: they share an attribute, and no other one than the
+/// id differs.
+fn is_copy(sent: &Value, shown: &Value) -> bool {
+    let (Some(sent), Some(shown)) = (sent.as_object(), shown.as_object()) else { return false };
+    let both = || {
+        sent.iter()
+            .filter(|(name, _)| *name != "id")
+            .filter_map(|(name, value)| Some((value, shown.get(name)?)))
+    };
+    both().next().is_some() && both().all(|(sent, shown)| sent == shown)
 }
 
 /// Whether metadata states no names, the desired payload states its name in one of the usual members, and `observed`

@@ -5,6 +5,7 @@
 //! created  what happens after a create
 //! given    ids that the server assigned to created resources
 //! order    the order of actions
+//! remarks  texts about resources that differ after a write
 //! write    one action
 //! ```
 
@@ -12,6 +13,7 @@ mod affected;
 mod created;
 mod given;
 mod order;
+mod remarks;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
 use super::given::GivenIds;
+use super::remarks::shown_instead;
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::path::LogicalPath;
@@ -300,9 +301,11 @@ impl<'a> Attempt<'a> {
             }
             // A deletion that was only accepted may still be in progress.
             (Ok(response), Step::Delete)
-                if self.call.by_name && !self.resets() && response.status != StatusCode::ACCEPTED =>
+                if response.status != StatusCode::ACCEPTED
+                    && (self.call.by_name && !self.resets() || response.is_doubtful()) =>
             {
-                self.confirm_deletion().await
+                let doubt = response.is_doubtful().then(|| self.not_done(&response));
+                self.confirm_deletion(doubt).await
             }
             (Ok(_), step) => Ok(step),
             (Err(error), Step::Create) if error.is_already_exists() && !requested => {
@@ -450,19 +453,30 @@ impl<'a> Attempt<'a> {
         if self.action.step != Step::Delete || !gone.is_gone() {
             return Err(gone.into());
         }
-        self.confirm_deletion().await
+        self.confirm_deletion(None).await
     }
 
-    /// Fails if the server still has the resource after its deletion, or does not have the state of its reset.
-    async fn confirm_deletion(&self) -> Result<Step, SyncError> {
-        let Some(declared) = &self.call.declared else { return Ok(Step::Delete) };
+    /// Returns the error of a doubtful answer, if the server shows no effect of the request.
+    fn not_done(&self, response: &Response) -> SyncError {
+        let answer = self.writer.session.client.rejection(&self.call.request, &response.statement());
+        SyncError::NotDone(self.path(), Box::new(answer))
+    }
+
+    /// Fails if the server still has the resource after its deletion, or does not have the state of its reset, with the
+    /// error of a `doubtful` answer.
+    async fn confirm_deletion(&self, doubtful: Option<SyncError>) -> Result<Step, SyncError> {
+        let Some(declared) = &self.call.declared else { return doubtful.map_or(Ok(Step::Delete), Err) };
         let observed = match self.writer.referred.with_references_only().read_doomed(declared).await {
-            Err(error) if error.is_lack_of_proof() => return Ok(Step::Delete),
-            observed => observed?,
+            Err(error) if error.is_lack_of_proof() => return doubtful.map_or(Ok(Step::Delete), Err),
+            Err(error) => return Err(doubtful.unwrap_or(error)),
+            Ok(observed) => observed,
         };
         let undeclared = (Step::Delete, Reason::Undeclared);
         match self.writer.decided(undeclared, declared.as_ref().clone(), observed).await? {
-            Some(_) => Err(SyncError::StillThere(self.path(), self.call.request.path.clone())),
+            Some(_) => {
+                let still_there = || SyncError::StillThere(self.path(), self.call.request.path.clone());
+                Err(doubtful.unwrap_or_else(still_there))
+            }
             None => Ok(Step::Delete),
         }
     }
@@ -532,42 +546,6 @@ fn is_create(desired: &Resource, update: &Call) -> bool {
     let request = &update.request;
     let is_same = |create: Rendered| create.method == request.method && create.path == request.path;
     !Wanted::of(desired).one_name && desired.render(OperationName::Create).is_ok_and(is_same)
-}
-
-/// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
-/// sets them itself, and it may never show those that it lacks.
-fn shown_instead(differences: &[Difference]) -> String {
-    let with = |change: Change| differences.iter().filter(move |difference| difference.change == change);
-    let with = |change| with(change).collect::<Vec<_>>();
-    let (other, lacking) = (with(Change::Replace), with(Change::Remove));
-    if !other.is_empty() {
-        return format!("shows other values at {}", places(&other));
-    }
-    if !lacking.is_empty() {
-        return format!(
-            "does not show {}; if the server never shows such attributes, state them in resource.writeOnlyAttributes",
-            places(&lacking)
-        );
-    }
-    format!(
-        "still shows {}, which the file does not state; if the server sets such attributes, state \
-         operations.compare.mode: declared",
-        places(&with(Change::Add))
-    )
-}
-
-/// Returns the places of the differences, of which some are named.
-fn places(differences: &[&Difference]) -> String {
-    const NAMED: usize = 5;
-    let name = |difference: &&Difference| match difference.path.as_str() {
-        "" => "the whole resource".to_owned(),
-        path => path.to_owned(),
-    };
-    let named: Vec<String> = differences.iter().take(NAMED).map(name).collect();
-    match differences.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
 }
 
 /// Returns the resource that the answer to a write of `desired` shows, if it shows all of it.

@@ -76,6 +76,11 @@ pub enum SyncError {
         "{0}: DELETE {1} found nothing, but the resource still exists; state the address in operations.delete.path; if Git no longer declares the resource, declare it once more with this metadata"
     )]
     StillThere(LogicalPath, String),
+    /// The answer to the write has a status of success and states a failure, and the server shows no effect of the write.
+    #[error(
+        "{0}: {1}; the server shows no effect of the request; if a sign-in page or a proxy answers, correct the address or the credentials of the server"
+    )]
+    NotDone(LogicalPath, #[source] Box<ServerError>),
     /// After an update, the list has several entries with these ids and the names of the resource.
     #[error(
         "{0}: after the update, several entries of the list of its collection have its names (ids: {ids}); if the update has created one, add the id to its body in operations.update.transforms, or state its address in operations.update.path, and delete the duplicate",
@@ -364,6 +369,7 @@ impl Categorized for SyncError {
             Self::Unsure(..)
             | Self::UnderWay(..)
             | Self::NotShown(..)
+            | Self::NotDone(..)
             | Self::NotRecreated(..)
             | Self::NotCompleted(..)
             | Self::NotAttempted(..)
@@ -448,7 +454,7 @@ pub enum Doubt {
     AliasNotListed(usize),
     /// Several entries have its names.
     #[error(
-        "several entries of the list of its collection have its id or its alias (ids: {}); correct the id in the payload, or delete the duplicate",
+        "several entries of the list of its collection have its id or its alias (ids: {}); correct the names in the payload or the name of the directory, or delete an entry that is a duplicate",
         abridged(.0)
     )]
     Several(Vec<String>),

@@ -183,7 +183,8 @@ fn digest(answer: &Result<Response, ServerError>) -> Option<[u8; 32]> {
 }
 
 impl Knowledge {
-    /// Returns only the knowledge about created resources, which prevents that they are created twice.
+    /// Returns only the knowledge about recent creates, which prevents that they are repeated. The server may be another
+    /// one, where it has no lasting effect.
     #[must_use]
     pub fn of_creates(&self) -> Self {
         let known = self.0.lock();
@@ -191,7 +192,6 @@ impl Knowledge {
             uncertain: known.uncertain.clone(),
             latest: known.latest,
             keys: known.keys.clone(),
-            lost: known.lost.clone(),
             witnesses: known.witnesses.clone(),
             ..Known::default()
         }))

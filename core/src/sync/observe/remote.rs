@@ -241,16 +241,16 @@ impl Remote {
         }
     }
 
-    /// Whether the server shows a resource at the address with this id; `None` if it does not answer that.
-    pub(crate) async fn shows_id(&self, wanted: &Resource, id: &str) -> Option<bool> {
-        let id = wanted.rules.path_names().decode(id);
+    /// Returns what the server shows at the address with this id, which may be nothing; `None` if it does not answer that.
+    pub(crate) async fn at_id(&self, wanted: &Resource, id: &str) -> Option<Option<Value>> {
         let at = if wanted.rules.identity().any_explicit() {
-            wanted.with_remote_id(&id)
+            wanted.with_remote_id(id)
         } else {
-            Resource::by_path(wanted.path.parent()?.child(&id).ok()?, Arc::clone(&wanted.rules)).ok()?
+            let path = wanted.path.parent()?.child(&wanted.rules.path_names().encode(id)).ok()?;
+            Resource::by_path(path, Arc::clone(&wanted.rules)).ok()?
         };
         let read = self.read_at(&at).await;
-        if is_not_found(&read) { Some(false) } else { read.ok().map(|observed| observed.payload.is_some()) }
+        if is_not_found(&read) { Some(None) } else { read.ok().map(|observed| observed.payload) }
     }
 
     /// Like [`Self::read`], for a resource that is to be deleted.

@@ -423,7 +423,7 @@ impl Surveyor {
         let lost = lost.filter(|lost| lost.is_of(desired));
         if observed.payload.is_none() {
             let still_exists = match &recorded {
-                Some(id) => self.bulk.remote.shows_id(&observed.at, id).await != Some(false),
+                Some(id) => self.bulk.remote.at_id(&observed.at, id).await != Some(None),
                 None => lost.is_some(),
             };
             if still_exists {

@@ -1,0 +1,39 @@
+//! The texts about resources that differ after a successful write.
+
+use crate::metadata::{Change, Difference};
+
+/// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
+/// sets them itself, and it may never show those that it lacks.
+pub fn shown_instead(differences: &[Difference]) -> String {
+    let with = |change: Change| differences.iter().filter(move |difference| difference.change == change);
+    let with = |change| with(change).collect::<Vec<_>>();
+    let (other, lacking) = (with(Change::Replace), with(Change::Remove));
+    if !other.is_empty() {
+        return format!("shows other values at {}", places(&other));
+    }
+    if !lacking.is_empty() {
+        return format!(
+            "does not show {}; if the server never shows such attributes, state them in resource.writeOnlyAttributes",
+            places(&lacking)
+        );
+    }
+    format!(
+        "still shows {}, which the file does not state; if the server sets such attributes, state \
+         operations.compare.mode: declared",
+        places(&with(Change::Add))
+    )
+}
+
+/// Returns the places of the differences, of which some are named.
+fn places(differences: &[&Difference]) -> String {
+    const NAMED: usize = 5;
+    let name = |difference: &&Difference| match difference.path.as_str() {
+        "" => "the whole resource".to_owned(),
+        path => path.to_owned(),
+    };
+    let named: Vec<String> = differences.iter().take(NAMED).map(name).collect();
+    match differences.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
