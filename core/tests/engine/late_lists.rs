@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::{PayloadType, decode};
-use declarest_core::sync::{self, Candidate, Knowledge, Options, Report, Selection, Session, Stop};
+use declarest_core::sync::{self, Knowledge, Options, Report, Selection, Session, Stop};
 use rstest::rstest;
 use serde_json::json;
 
 use crate::api_server::{Answer, ApiServer, Ids};
 use crate::client::client;
 use crate::rest_server::Config;
-use crate::world::{World, failure};
+use crate::world::{World, failure, selected};
 
 /// The server shows resources in the mode `late`.
 fn server() -> ApiServer {
@@ -30,12 +29,8 @@ async fn run(world: &World, server: &ApiServer, knowledge: &Arc<Knowledge>, prun
     let (knowledge, client) = (Arc::clone(knowledge), client(server.url()));
     let session = Session { client, knowledge, list_delay: Duration::from_secs(20), ..world.session() };
     let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-    let candidate = |path: &&str| Candidate {
-        path: LogicalPath::parse(path).unwrap(),
-        payload: decode(PayloadType::Json, br#"{"name":"ana"}"#).unwrap(),
-        declared_in: None,
-    };
-    let selection = Selection { prune: prune.iter().map(candidate).collect(), ..everything };
+    let prune: Vec<_> = prune.iter().map(|path| (*path, r#"{"name":"ana"}"#)).collect();
+    let selection = Selection { prune: selected(&prune).prune, ..everything };
     let options = Options { recurrences: Some(Arc::default()), ..Options::default() };
     sync::run(&session, selection, &options, &Stop::default()).await
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::{PayloadType, decode};
-use declarest_core::sync::{self, Candidate, Options, Report, Selection, Session, Stop, WrittenValues};
+use declarest_core::sync::{self, Options, Report, Selection, Session, Stop, WrittenValues};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::rest_server::{Config, Matcher};
-use crate::world::World;
+use crate::world::{World, selected};
 
 const METADATA: &str = "resource: {id: /id, alias: /name, writeOnlyAttributes: [/password]}";
 
@@ -31,12 +30,8 @@ async fn run(world: &World, record: &TempDir, candidates: &[&str]) -> Report {
     let written = Some(Arc::new(WrittenValues::open(record.path(), world.server.url())));
     let session = Session { written, ..world.session() };
     let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-    let candidate = |path: &&str| Candidate {
-        path: LogicalPath::parse(path).unwrap(),
-        payload: decode(PayloadType::Json, br#"{"name":"ana"}"#).unwrap(),
-        declared_in: None,
-    };
-    let selection = Selection { prune: candidates.iter().map(candidate).collect(), ..everything };
+    let candidates: Vec<_> = candidates.iter().map(|path| (*path, r#"{"name":"ana"}"#)).collect();
+    let selection = Selection { prune: selected(&candidates).prune, ..everything };
     sync::run(&session, selection, &Options::default(), &Stop::default()).await
 }
 

@@ -1,6 +1,7 @@
 //! The texts about resources that differ after a successful write.
 
 use crate::metadata::{Change, Difference};
+use crate::sync::model::abridged;
 
 /// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
 /// sets them itself, and it may never show those that it lacks.
@@ -26,14 +27,9 @@ pub fn shown_instead(differences: &[Difference]) -> String {
 
 /// Returns the places of the differences, of which some are named.
 fn places(differences: &[&Difference]) -> String {
-    const NAMED: usize = 5;
     let name = |difference: &&Difference| match difference.path.as_str() {
         "" => "the whole resource".to_owned(),
         path => path.to_owned(),
     };
-    let named: Vec<String> = differences.iter().take(NAMED).map(name).collect();
-    match differences.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
+    abridged(&differences.iter().map(name).collect::<Vec<_>>())
 }

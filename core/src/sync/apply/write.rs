@@ -300,12 +300,8 @@ impl<'a> Attempt<'a> {
                 Ok(Step::Update)
             }
             // A deletion that was only accepted may still be in progress.
-            (Ok(response), Step::Delete)
-                if response.status != StatusCode::ACCEPTED
-                    && (self.call.by_name && !self.resets() || response.is_doubtful()) =>
-            {
-                let doubt = response.is_doubtful().then(|| self.not_done(&response));
-                self.confirm_deletion(doubt).await
+            (Ok(response), Step::Delete) if response.status != StatusCode::ACCEPTED => {
+                self.deleted(&response).await
             }
             (Ok(_), step) => Ok(step),
             (Err(error), Step::Create) if error.is_already_exists() && !requested => {
@@ -454,6 +450,15 @@ impl<'a> Attempt<'a> {
             return Err(gone.into());
         }
         self.confirm_deletion(None).await
+    }
+
+    /// Handles the answer to a deletion, which may have to be confirmed by a read.
+    async fn deleted(&self, response: &Response) -> Result<Step, SyncError> {
+        let doubt = response.is_doubtful().then(|| self.not_done(response));
+        if doubt.is_none() && (!self.call.by_name || self.resets()) {
+            return Ok(Step::Delete);
+        }
+        self.confirm_deletion(doubt).await
     }
 
     /// Returns the error of a doubtful answer, if the server shows no effect of the request.

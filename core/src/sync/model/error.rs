@@ -560,8 +560,8 @@ impl Doubt {
     }
 }
 
-/// Returns the first ones of several ids.
-fn abridged(ids: &[String]) -> String {
+/// Returns the first ones of several ids or places.
+pub(crate) fn abridged(ids: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = ids.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if ids.len() > SHOWN { format!("{shown} and {} more", ids.len() - SHOWN) } else { shown }
