@@ -201,8 +201,8 @@ count: ## Count the code lines of the three crates, without tests, comments and 
 generate: manifests schemas reference ## Generate all generated files
 
 .PHONY: manifests
-manifests: build ## Generate the CRDs in config/crd/bases from the Rust types
-	"$(TARGET_DIR)/debug/declarest-operator" crds --dir config/crd/bases
+manifests: build ## Generate the CRDs in config/crd/bases and docs/kinds.md from the Rust types
+	"$(TARGET_DIR)/debug/declarest-operator" crds --dir config/crd/bases --reference docs/kinds.md
 
 .PHONY: schemas
 schemas: build ## Generate the JSON Schemas in config/schemas of files that users edit
@@ -219,10 +219,10 @@ man: build ## Write the man pages of all commands to dist/man
 .PHONY: verify-generated
 verify-generated: build ## Fail if generated files differ from the committed ones
 	@generated=$$(mktemp -d) && trap 'rm -rf "$$generated"' EXIT && \
-	"$(TARGET_DIR)/debug/declarest-operator" crds --dir "$$generated/crd" && \
+	"$(TARGET_DIR)/debug/declarest-operator" crds --dir "$$generated/crd" --reference "$$generated/kinds.md" && \
 	"$(TARGET_DIR)/debug/declarest" schemas --dir "$$generated/schemas" && \
 	"$(TARGET_DIR)/debug/declarest" reference --markdown "$$generated/reference.md" && \
-	diff -u docs/cli/reference.md "$$generated/reference.md" && \
+	diff -u docs/cli/reference.md "$$generated/reference.md" && diff -u docs/kinds.md "$$generated/kinds.md" && \
 	diff -ruN config/crd/bases "$$generated/crd" && diff -ruN config/schemas "$$generated/schemas" || \
 	{ echo 'generated files are stale; run: make generate' >&2; exit 1; }
 

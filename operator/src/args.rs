@@ -254,6 +254,10 @@ pub struct CrdsOptions {
     /// Directory to write the files `<group>_<plural>.yaml` to, instead of standard output
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+
+    /// File to write the reference of all fields to, as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub reference: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

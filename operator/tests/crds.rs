@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use declarest_operator::crd::{
     self, FieldErrors, Limits, ManagedServer, ResourceRepository, SecretStore, SyncPolicy, generate,
+    reference,
 };
 use rstest::rstest;
 use serde::de::DeserializeOwned;
@@ -120,4 +121,20 @@ fn counters_are_written_even_when_they_are_zero() {
     let counters = r#"{"targeted":0,"applied":0,"pruned":0,"failed":0,"created":0,"updated":0,"unchanged":0,"drifted":0}"#;
     let expected = format!(r#"{{"resourceStats":{counters},"consecutiveFailures":0}}"#);
     assert_eq!(serde_json::to_string(&status).unwrap(), expected);
+}
+
+#[test]
+fn the_reference_names_each_field() {
+    let page = reference::markdown(&crd::all());
+    let committed = fs::read_to_string(config("../docs/kinds.md")).unwrap();
+    assert!(page == committed, "docs/kinds.md is out of date; run `make manifests`");
+    for row in [
+        "| `git.auth.tokenRef` | `{key, name}` |",
+        "| `mode` | string | `apply` writes to the server; `observe` only reports differences. Values: `apply`, `observe`. Default: `apply`. |",
+        "| `contract.target.workload.kind` | string | Kind of the workload. Without it, the kinds that the contract allows are tried. Values: `Deployment`, `StatefulSet`, `DaemonSet`, `Job`, `CronJob`. |",
+        "| `driftedResources[].path` | string, required | Logical path of the resource. |",
+        "| `http.defaultHeaders` | map of string |",
+    ] {
+        assert!(page.lines().any(|line| line.starts_with(row)), "{row}");
+    }
 }

@@ -32,7 +32,7 @@ use plan::survey::{PART_TIME, Surveyor};
 use plan::undeclared::Candidates;
 
 pub use model::{
-    Action, Address, Answers, Candidate, Doubt, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
+    Action, Address, Answers, Candidate, Doubt, Drift, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
     ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Progress, Proof, PruneLimit, PruneRefused,
     Question, Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop,
     SyncError, Unsettled, Verdict, Version, Wanted, WrittenValues, judge,

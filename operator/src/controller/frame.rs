@@ -465,7 +465,7 @@ impl<R: Reconciler> Frame<R> {
         let reason = outcome.reason.into_str();
         if matches!(outcome.reason.retry(), Retry::After(_)) {
             tracing::info!(reason, detail = outcome.message, "waiting");
-        } else if outcome.reason.is_failure() {
+        } else if outcome.reason.is_failure() && !outcome.recalled {
             tracing::warn!(reason, failures, detail = outcome.message, "reconcile failed");
         } else {
             tracing::debug!(reason, detail = outcome.message, "reconciled");

@@ -126,6 +126,8 @@ pub struct Outcome {
     pub failures: Option<u32>,
     /// Whether nothing is written, because the object is about to change.
     pub quiet: bool,
+    /// Whether this is the outcome of an earlier round, which has logged it.
+    pub recalled: bool,
 }
 
 /// An additional condition.
@@ -180,6 +182,7 @@ impl Outcome {
             requeue: None,
             failures: None,
             quiet: false,
+            recalled: false,
         }
     }
 

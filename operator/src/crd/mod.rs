@@ -13,6 +13,7 @@ mod insecure;
 mod interval;
 pub mod managed_server;
 mod prune_limit;
+pub mod reference;
 pub mod resource_repository;
 mod schedule;
 pub mod secret_store;

@@ -158,6 +158,10 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub unsettled_resources: Vec<UnsettledResource>,
+    /// Resources that differ and were not written because mode is observe, at most 50.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub drifted_resources: Vec<DriftedResource>,
     /// Whether the last run deleted nothing because its deletions need approval (pruneLimit, allowEmpty).
     #[serde(skip_serializing_if = "is_false")]
     pub prune_refused: bool,
@@ -237,6 +241,19 @@ pub struct FailedResource {
     pub attempts: i32,
 }
 
+/// A resource that differs from Git in mode observe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DriftedResource {
+    /// Logical path of the resource.
+    pub path: String,
+    /// Operation that mode apply would execute: create, update, replace or prune.
+    pub operation: String,
+    /// JSON Pointers to the differences, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub pointers: Vec<String>,
+}
+
 /// A resource that still has the same difference right after it was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnsettledResource {
@@ -249,7 +266,7 @@ pub struct UnsettledResource {
     pub digest: String,
     /// Number of consecutive runs that wrote it without effect.
     pub writes: i32,
-    /// How to correct it; empty while the resource is still written.
+    /// How to correct it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

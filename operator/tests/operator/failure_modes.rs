@@ -1,5 +1,6 @@
 //! Each way in which a sync can fail is visible in a condition, an event, a log line and a metric.
 
+use declarest_operator::crd::SyncPolicy;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use rstest::rstest;
@@ -161,4 +162,34 @@ async fn arrange(world: &World, git: &GitRemote, http: &GitHttp, server: &RestSe
         git.push();
         world.notify().await;
     }
+}
+
+/// A change of an object during the backoff of its policy reconciles the policy, without a run.
+#[tokio::test]
+async fn a_failed_run_is_logged_once() {
+    let git = GitRemote::new();
+    git.write("items/i1/resource.json", r#"{"id": "i1"}"#);
+    git.commit("first");
+    git.push();
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let server = RestServer::start(config).unwrap();
+    server.fail(Matcher::method("POST"), 422, 99);
+    let world = World::start_with(&[METRICS, "--log-format=json"]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"source": {"path": "/items"}})).await;
+    let (status, _) = world.policy_reason("PartialFailure").await;
+    let counter = format!(
+        r#"syncpolicy_reconcile_total{{name="policy",namespace="{}",reason="PartialFailure",result="failure"}}"#,
+        world.namespace
+    );
+    for round in 2..=4 {
+        let changed = json!({"metadata": {"annotations": {"example.org/round": round.to_string()}}});
+        world.patch::<SyncPolicy>("policy", changed).await;
+        series(&world, &counter, |value| value >= f64::from(round)).await;
+    }
+    let log = world.log();
+    let logged = log.lines().filter(|line| line.contains("reconcile failed") && line.contains("i1")).count();
+    let runs = log.lines().filter(|line| line.contains("sync finished")).count();
+    assert_eq!((logged, status.consecutive_failures), (runs, 1), "{log}");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use declarest_operator::crd::sync_policy::RunKind;
-use declarest_operator::crd::{ResourceRepository, SyncPolicy};
+use declarest_operator::crd::{ResourceRepository, SyncPolicy, SyncPolicyStatus};
 use kube::api::{Patch, PatchParams};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -187,8 +187,57 @@ async fn observing_reports_drift_and_writes_nothing() {
     world.create_policy(json!({"mode": "observe"})).await;
     let status = world.policy("drift is reported", |status| is_true(&status.conditions, "Drifted")).await;
     assert_eq!(status.resource_stats.unwrap().drifted, 7);
-    assert!(condition(&status.conditions, "Drifted").message.ends_with(": 7"));
+    let message = &condition(&status.conditions, "Drifted").message;
+    assert!(
+        message.starts_with("7 resources differ from Git, not written (mode: observe): create /orders"),
+        "{message}"
+    );
+    assert_eq!(status.drifted_resources.len(), 7);
     assert_eq!(server.writes().len(), 0);
+}
+
+#[tokio::test]
+async fn observing_names_the_differences_until_they_are_gone() {
+    let (world, git, server) = synced(json!({"sync": {"prune": true}})).await;
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "observe"}})).await;
+    server.put_by_hand("/shops/rio", json!({"id": "rio", "name": "Shop rio", "tier": 9}));
+    git.remove("shops/kai/tills");
+    git.commit("without a till");
+    git.push();
+    world.notify().await;
+    let named = |status: &SyncPolicyStatus| status.drifted_resources.len() == 2;
+    let status = world.policy("both are named", named).await;
+    let message = &condition(&status.conditions, "Drifted").message;
+    let expected = "2 resources differ from Git, not written (mode: observe): prune /shops/kai/tills/t1; update \
+                    /shops/rio at /tier";
+    assert_eq!(message, expected);
+    assert_eq!(status.drifted_resources[1].pointers, ["/tier"]);
+
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "apply"}})).await;
+    let status = world.policy("nothing differs", |status| status.drifted_resources.is_empty()).await;
+    assert!(!is_true(&status.conditions, "Drifted"), "{status:?}");
+}
+
+#[tokio::test]
+async fn the_log_names_each_resource_that_was_written() {
+    let (world, git, _server) = synced(json!({"sync": {"prune": true}})).await;
+    git.write("shops/rio/resource.yaml", "id: rio\nname: c4nary\ntier: 5\n");
+    git.remove("shops/kai/tills");
+    let revision = git.commit("changes");
+    git.push();
+    world.notify().await;
+    world.applied(&revision).await;
+    let log = world.log();
+    let lines = log.lines().filter(|line| line.contains("resource written"));
+    let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |operation: &str| lines.iter().filter(|line| line["operation"] == operation).collect::<Vec<_>>();
+    assert_eq!(of("create").len(), 7);
+    let [update] = of("update")[..] else { panic!("{lines:?}") };
+    assert_eq!((&update["path"], &update["at"]), (&json!("/shops/rio"), &json!("/name /tier")));
+    assert_eq!(update["name"], "policy", "{update}");
+    let [prune] = of("prune")[..] else { panic!("{lines:?}") };
+    assert_eq!(prune["path"], "/shops/kai/tills/t1");
+    assert!(!log.contains("c4nary"));
 }
 
 #[tokio::test]

@@ -42,10 +42,15 @@ async fn what_never_converges_is_left_alone_until_something_changes() {
     // The create itself was completed by an update, since its answer showed another version.
     for writes in 2..=4 {
         assert_eq!(run(&world, &server).await, writes);
+        if writes == 3 {
+            let (status, message) = world.policy_reason("NeverConverges").await;
+            assert!(message.contains("at /version after each of 2 updates; if the server"), "{message}");
+            assert_eq!(status.resource_stats.map(|stats| (stats.updated, stats.failed)), Some((0, 1)));
+        }
     }
     let (status, message) = world.policy_reason("NeverConverges").await;
     assert!(
-        message.starts_with("1 resource never converges: /items/a: differs again at /version"),
+        message.starts_with("1 resource does not converge: /items/a: differs again at /version"),
         "{message}"
     );
     let [entry] = &status.unsettled_resources[..] else { panic!("{status:?}") };

@@ -59,6 +59,11 @@ pub async fn execute<F>(
             failed.extend(next.map(|next| (next, action.path.clone())));
         }
         graph.release(place, &mut ready);
+        // Here and not in the task, because only this span names the policy.
+        if outcome.as_ref().is_ok_and(|done| done.step != Step::Skip) {
+            let (operation, at) = (action.operation(), action.pointers().join(" "));
+            tracing::info!(path = %action.path, operation, at, "resource written");
+        }
         note(action, outcome);
     }
     // The plan reports the cycle.

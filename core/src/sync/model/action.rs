@@ -165,17 +165,26 @@ impl Action {
         Self { sending: call.map_or_else(impossible, |call| Sending::Ready(Box::new(call))), ..self }
     }
 
-    /// Returns the failure of the action because of `error`.
-    pub(crate) fn failed(&self, error: &SyncError) -> Failure {
-        let operation = match self.step {
+    /// Returns the name of the operation in reports: `create`, `update`, `delete`, `replace`, `prune` or `read`.
+    pub fn operation(&self) -> &'static str {
+        match self.step {
             Step::Create => "create",
             Step::Update => "update",
             Step::Delete if self.reason == Reason::Requested => "delete",
             Step::Delete if self.reason == Reason::Replaced => REPLACE,
             Step::Delete => PRUNE,
             Step::Skip => "read",
-        };
-        Failure::new(self.path.clone(), operation, error)
+        }
+    }
+
+    /// Returns the JSON Pointers of its differences.
+    pub fn pointers(&self) -> Vec<String> {
+        self.differences.iter().map(|difference| difference.path.clone()).collect()
+    }
+
+    /// Returns the failure of the action because of `error`.
+    pub(crate) fn failed(&self, error: &SyncError) -> Failure {
+        Failure::new(self.path.clone(), self.operation(), error)
     }
 
     /// Returns the error if the request cannot be made.

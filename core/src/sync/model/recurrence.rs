@@ -2,8 +2,8 @@
 //!
 //! If a resource differs in the same way as before the last run wrote it, another client changed it, or the server does
 //! not keep the written state. To distinguish these cases, the run reads the resource directly after the second write.
-//! If it still differs in the same way, both writes had no effect. After [`WRITES`] writes in a row without effect, the
-//! resource is no longer written.
+//! If it still differs in the same way, both writes had no effect, and the run reports it. After [`WRITES`] writes in a
+//! row without effect, the resource is no longer written.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -80,8 +80,10 @@ impl Unsettled {
             let rule = format!("add {step} to operations.compare.transforms in {file}");
             (format!("at {}", places.join(", ")), rule)
         };
+        let rest =
+            if self.is_held() { ", and is no longer written until Git or the metadata changes" } else { "" };
         format!(
-            "{path}: differs again {at} after each of {} updates, and is no longer written until Git or the metadata changes; if the server sets these values, {advice}",
+            "{path}: differs again {at} after each of {} updates{rest}; if the server sets these values, {advice}",
             self.writes
         )
     }
@@ -173,14 +175,13 @@ impl Recurrences {
         self.corrected.contains(mark) || self.without_effect(path, mark).is_some()
     }
 
-    /// Returns the resources that are no longer written, as failures.
-    pub(crate) fn held(&self) -> Vec<Failure> {
-        let held = self.unsettled.iter().filter(|(_, unsettled)| unsettled.is_held());
+    /// Returns the resources that were written without effect, as failures.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
         let failure = |(path, unsettled): (&LogicalPath, &Unsettled)| {
             let (reason, message) = (FailureReason::NeverConverges, unsettled.message(path));
             Failure::local(path.clone(), "update", reason, message)
         };
-        held.map(failure).collect()
+        self.unsettled.iter().map(failure).collect()
     }
 }
 
@@ -206,8 +207,8 @@ impl Tally {
         }
     }
 
-    /// Records that `action` was done. Returns whether its resource is no longer written, from now on or already
-    /// before.
+    /// Records that `action` was done. Returns whether its resource still differs: the write had no effect, or it is no
+    /// longer written.
     pub fn done(&mut self, action: &Action, done: Done) -> bool {
         if action.reason == Reason::Unsettled {
             self.skipped(&action.path);
@@ -222,7 +223,8 @@ impl Tally {
         let Some(mark) = mark else { return false };
         let is_repeated = replaces && self.earlier.has_corrected(&action.path, mark);
         if is_repeated || done.without_effect == Some(true) {
-            return self.without_effect(action, mark);
+            self.without_effect(action, mark);
+            return true;
         }
         self.seen.corrected.insert(mark.clone());
         if done.without_effect.is_none() && !replaces {
@@ -231,15 +233,12 @@ impl Tally {
         false
     }
 
-    fn without_effect(&mut self, action: &Action, mark: &Mark) -> bool {
+    fn without_effect(&mut self, action: &Action, mark: &Mark) {
         let before = self.earlier.without_effect(&action.path, mark);
         // The first of these writes is the second one for this difference.
         let writes = before.map_or(1, |before| before.writes).saturating_add(1);
-        let pointers = action.differences.iter().map(|difference| difference.path.clone()).collect();
-        let unsettled = Unsettled { pointers, digest: mark.to_string(), writes };
-        let held = unsettled.is_held();
+        let unsettled = Unsettled { pointers: action.pointers(), digest: mark.to_string(), writes };
         self.seen.unsettled.insert(action.path.clone(), unsettled);
-        held
     }
 }
 

@@ -17,12 +17,16 @@ pub struct Report {
     pub stats: Stats,
     /// The failures, sorted by path.
     pub failures: Vec<Failure>,
-    /// Resources that do not converge and are no longer written, sorted by path, including those of earlier runs.
+    /// Resources that still differ after two or more writes, sorted by path, including those of earlier runs, without
+    /// those in `failures`.
     pub unsettled: Vec<Failure>,
     /// Resources that differ although the server accepted an update of them in this run, sorted by path. They are not
     /// failures, because some servers need time, and others rewrite values. Empty if recurrences are watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unconfirmed: Vec<Failure>,
+    /// The resources that differ from Git, sorted by path, in mode `observe`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drifted: Vec<Drift>,
     /// The recurrences for the next run, if they are watched.
     #[serde(skip)]
     pub recurrences: Option<Recurrences>,
@@ -75,6 +79,17 @@ pub struct Stats {
     pub failed: usize,
 }
 
+/// A resource that differs from Git and was not written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Drift {
+    /// The path.
+    pub path: LogicalPath,
+    /// The operation that would make it equal: create, update, replace or prune.
+    pub operation: &'static str,
+    /// The places of the differences, as JSON Pointers.
+    pub pointers: Vec<String>,
+}
+
 /// The refusal of all deletions because they exceed the limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PruneRefused {
@@ -109,7 +124,9 @@ impl Report {
     pub(crate) fn concluded(mut self, recurrences: Option<Recurrences>, stop: &Stop) -> Self {
         self.failures.sort_by(|a, b| a.path.cmp(&b.path));
         self.stats.failed += self.failures.len();
-        self.unsettled = recurrences.as_ref().map(Recurrences::held).unwrap_or_default();
+        self.unsettled = recurrences.as_ref().map(Recurrences::failures).unwrap_or_default();
+        let failures = &self.failures;
+        self.unsettled.retain(|it| failures.binary_search_by(|failure| failure.path.cmp(&it.path)).is_err());
         (self.recurrences, self.aborted_by) = (recurrences, stop.aborted_by());
         self.stopped = stop.reason().map(str::to_owned);
         self.outcome = match (self.stopped.is_some(), self.failures.is_empty() && self.unsettled.is_empty()) {

@@ -27,8 +27,8 @@ use serde::Serialize;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending, Stats, Step,
-    Stop, SyncError,
+    Action, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending, Stats,
+    Step, Stop, SyncError,
 };
 use crate::sync::observe::References;
 use graph::{Order, deadlock};
@@ -179,7 +179,14 @@ impl Plan {
         let drifted = create + update + delete;
         let stats =
             Stats { targeted: self.targeted, applied: unchanged, unchanged, drifted, ..Stats::default() };
-        let Self { failures, kept, prune_refused, .. } = self;
-        Report { stats, failures, prune_refused, kept, ..Report::default() }.concluded(None, stop)
+        let Self { actions, failures, kept, prune_refused, .. } = self;
+        let differing = actions.iter().filter(|action| action.step != Step::Skip);
+        let drift = |action: &Action| Drift {
+            path: action.path.clone(),
+            operation: action.operation(),
+            pointers: action.pointers(),
+        };
+        let drifted = differing.map(drift).collect();
+        Report { stats, failures, drifted, prune_refused, kept, ..Report::default() }.concluded(None, stop)
     }
 }

@@ -5,6 +5,7 @@
 //! first stages pass their results to `selection` and `run` in a `plan`.
 
 mod decision;
+mod drift;
 mod inputs;
 mod inventory;
 mod overlap;

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
+use super::drift;
 use super::inventory::{self, Past, Pins};
 use super::overlap::{self, Claim};
 use super::plan::RunPlan;
@@ -232,10 +233,10 @@ impl Running<'_, '_> {
         self.mark(kind, trigger);
         let target = &self.target;
         let status = &self.round.status;
-        let drifted = verdict::drift_seen(status);
+        let drifted = drift::condition(status);
         let message = format!("syncing revision {target} ({})", trigger.into_str());
         let mut working = Outcome::new(Reason::Reconciling, message);
-        working.conditions = drifted;
+        working.conditions = drifted.into_iter().collect();
         let published = self.round.publish(&working, 0).await;
         published.map_err(|error| Failure::api("write the status", &error))?;
         // The inventory.

@@ -7,9 +7,9 @@ use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::UnsettledResource;
 
 /// Maximum number of resources in the status.
-const NAMED: usize = 50;
+pub const NAMED: usize = 50;
 /// Maximum number of pointers per resource in the status.
-const POINTERS: usize = 20;
+pub const POINTERS: usize = 20;
 /// Maximum number of resources in the condition's message.
 const SHOWN: usize = 3;
 
@@ -36,21 +36,15 @@ pub fn to_status(report: &Report) -> Vec<UnsettledResource> {
         pointers: unsettled.pointers.iter().take(POINTERS).cloned().collect(),
         digest: unsettled.digest.clone(),
         writes: i32::try_from(unsettled.writes).unwrap_or(i32::MAX),
-        message: if unsettled.is_held() { unsettled.message(path) } else { String::new() },
+        message: unsettled.message(path),
     });
     named.collect()
 }
 
-/// Returns whether a resource is no longer written.
-pub fn is_any_held(status: &SyncPolicyStatus) -> bool {
-    status.unsettled_resources.iter().any(|resource| !resource.message.is_empty())
-}
-
 /// Returns the message of the condition.
 pub fn message(resources: &[UnsettledResource]) -> String {
-    let held: Vec<&str> =
-        resources.iter().map(|resource| resource.message.as_str()).filter(|text| !text.is_empty()).collect();
-    let more = if held.len() > SHOWN { "; …" } else { "" };
-    let noun = if held.len() == 1 { "resource never converges" } else { "resources never converge" };
-    format!("{} {noun}: {}{more}", held.len(), held[..held.len().min(SHOWN)].join("; "))
+    let shown: Vec<&str> = resources.iter().take(SHOWN).map(|resource| resource.message.as_str()).collect();
+    let more = if resources.len() > SHOWN { "; …" } else { "" };
+    let noun = if resources.len() == 1 { "resource does not converge" } else { "resources do not converge" };
+    format!("{} {noun}: {}{more}", resources.len(), shown.join("; "))
 }

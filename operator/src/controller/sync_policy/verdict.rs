@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use super::decision::Trigger;
+use super::drift;
 use super::plan::RunPlan;
 use super::schedule::{self, until};
 use super::unsettled;
@@ -18,7 +19,7 @@ use crate::controller::backoff;
 use crate::controller::conditions;
 use crate::controller::context::Context;
 use crate::controller::kind::Key;
-use crate::controller::outcome::{Fact, Notice, Outcome, Reason, Truth};
+use crate::controller::outcome::{Notice, Outcome, Reason};
 use crate::crd::Schedule;
 use crate::crd::SyncPolicyStatus;
 use crate::crd::sync_policy::{FailedResource, ResourceStats, RunKind, RunOutcome};
@@ -72,6 +73,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     remember_failures(status, report);
     status.prune_refused = report.prune_refused.is_some();
     status.unsettled_resources = unsettled::to_status(report);
+    status.drifted_resources = drift::to_status(report);
     if report.outcome != sync::Outcome::Failed {
         let seen = &run.plan.fingerprint;
         status.last_applied_config_hash = Some(seen.config.to_status());
@@ -96,9 +98,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
 
     // Conditions and events.
     let mut outcome = of_run(run).with_requeue(until(next, now));
-    if let Some(fact) = drifted(report) {
-        outcome = outcome.with_condition(fact);
-    }
+    outcome.conditions.extend(drift::condition(status));
     let moved = previous_revision.as_deref() != Some(run.target.as_str());
     let news = News { succeeded, corrects, is_notable: moved || recovered };
     announce(outcome, run, news).with_failures(status.consecutive_failures.unsigned_abs())
@@ -108,7 +108,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
 pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Revision) -> Outcome {
     let now = conditions::whole_seconds(Timestamp::now());
     status.last_attempted_repo_revision = Some(target.to_string());
-    if status.prune_refused || unsettled::is_any_held(status) {
+    if status.prune_refused || !status.unsettled_resources.is_empty() {
         return restored(status, plan.schedule.as_ref(), plan.sync_interval, now);
     }
     status.failed_resources.clear();
@@ -163,8 +163,9 @@ pub fn count(context: &Context, policy: &Key, corrects_drift: bool, run: &Run<'_
 
 /// Returns the outcome of the last run, from the status.
 fn standing(status: &SyncPolicyStatus) -> Outcome {
+    let conditions = drift::condition(status).into_iter().collect();
     if status.last_run_outcome == Some(RunOutcome::Succeeded) {
-        return Outcome { conditions: drift_seen(status), ..succeeded(status) };
+        return Outcome { conditions, ..succeeded(status) };
     }
     let failures = status.consecutive_failures.unsigned_abs();
     // The condition has the original message, unless another round replaced it.
@@ -172,7 +173,8 @@ fn standing(status: &SyncPolicyStatus) -> Outcome {
         let reason = RUN_REASONS.into_iter().find(|reason| reason.into_str() == ready.reason)?;
         Some(Outcome::new(reason, ready.message.clone()))
     });
-    remembered.unwrap_or_else(|| derived(status)).with_failures(failures)
+    let outcome = remembered.unwrap_or_else(|| derived(status));
+    Outcome { conditions, recalled: true, ..outcome }.with_failures(failures)
 }
 
 /// Reasons that only a run sets.
@@ -186,12 +188,6 @@ const RUN_REASONS: [Reason; 5] = [
 
 fn succeeded(status: &SyncPolicyStatus) -> Outcome {
     Outcome::ready(ready_message(status.last_applied_repo_revision.as_deref().unwrap_or_default()))
-}
-
-/// Returns the condition `Drifted` of the last run.
-pub fn drift_seen(status: &SyncPolicyStatus) -> Vec<Fact> {
-    let drifted = status.resource_stats.map_or(0, |counts| counts.drifted.unsigned_abs() as usize);
-    if drifted > 0 { vec![drift_fact(drifted)] } else { Vec::new() }
 }
 
 fn derived(status: &SyncPolicyStatus) -> Outcome {
@@ -299,19 +295,6 @@ fn failure_message(failed: usize, revision: &str, failures: &[(&str, &str, &str)
     let more = if failed > shown.len() { "; …" } else { "" };
     let noun = if failed == 1 { "resource" } else { "resources" };
     format!("{failed} {noun} failed at revision {revision}: {}{more}", shown.join("; "))
-}
-
-fn drifted(report: &Report) -> Option<Fact> {
-    (report.stats.drifted > 0).then(|| drift_fact(report.stats.drifted))
-}
-
-fn drift_fact(count: usize) -> Fact {
-    Fact {
-        type_: "Drifted",
-        truth: Truth::True,
-        reason: "DriftObserved",
-        message: format!("resources that differ from Git and were not changed (mode: observe): {count}"),
-    }
 }
 
 fn remember_failures(status: &mut SyncPolicyStatus, report: &Report) {
