@@ -337,17 +337,15 @@ fn verbose_output_names_actions() {
 
 /// The answer has the status 200 and states a failure in its body.
 #[test]
-fn an_update_without_effect_is_reported() {
+fn an_update_without_effect_is_a_failure() {
     let world = shops();
     world.server.fail(Matcher::new("PUT", "/shops/rio"), 200, 9);
-    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio", "--ignore-warnings"]), @"
-    exit 0
+    insta::assert_snapshot!(world.run(&["resource", "apply", "/shops/rio", "--ignore-warnings"]), @r#"
+    exit 6
     --- stdout
     --- stderr
-    ~ /shops/rio updated
-    /shops/rio: the server answered 200 to the update, but shows other values at /tier; the option -vvv shows the answer
-    [OK] command executed successfully.
-    ");
+    [ERROR] command execution failed: /shops/rio: PUT /shops/rio: remote request failed with status 200: {\n  "error": "injected failure"\n}; the server shows no effect of the request; if a sign-in page or a proxy answers, correct the address or the credentials of the server.
+    "#);
     let run = world.run(&["resource", "update", "/shops/rio", "--skip-result-message"]);
-    assert!(run.code == 0 && run.stderr.starts_with("/shops/rio: the server answered 200"), "{run}");
+    assert!(run.code == 6 && run.stderr.contains("injected failure"), "{run}");
 }

@@ -32,6 +32,11 @@ pub(crate) trait Exchange {
 
     /// Returns the error for a redirect that is not followed.
     fn refused(&self, reason: String) -> Self::Error;
+
+    /// Returns the error for a redirect of a write to `to` that is not followed.
+    fn write_refused(&self, _to: &Url, status: StatusCode) -> Self::Error {
+        self.refused(format!("redirect with status {} is not followed for a write", status.as_u16()))
+    }
 }
 
 /// Sends the request of `exchange` with this method to `url`, follows redirects, and returns the first other answer.
@@ -52,8 +57,11 @@ pub(crate) async fn follow<E: Exchange>(
         if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
             return Ok(answer);
         }
-        let to = target(method, from, status, location(from, &answer))
+        let to = target(from, location(from, &answer))
             .map_err(|why| exchange.refused(format!("redirect with status {} {why}", status.as_u16())))?;
+        if !is_read(method) && !keeps_write(from, status, &to) {
+            return Err(exchange.write_refused(&to, status));
+        }
         exchange.redirect(from, &to, status)?;
         redirected = Some(to);
     }
@@ -71,12 +79,7 @@ pub(crate) fn is_read(method: &Method) -> bool {
 }
 
 /// Returns the target of a redirect, or the reason why it is not followed.
-fn target(
-    method: &Method,
-    from: &Url,
-    status: StatusCode,
-    location: Option<Url>,
-) -> Result<Url, &'static str> {
+fn target(from: &Url, location: Option<Url>) -> Result<Url, &'static str> {
     let to = location.ok_or("has no usable Location header")?;
     if !matches!(to.scheme(), "http" | "https") {
         return Err("leads to neither http nor https and is not followed");
@@ -87,11 +90,13 @@ fn target(
     if !to.username().is_empty() || to.password().is_some() {
         return Err("leads to a URL with credentials and is not followed");
     }
+    Ok(to)
+}
+
+/// Returns whether a redirect keeps the method, the body and the origin.
+fn keeps_write(from: &Url, status: StatusCode, to: &Url) -> bool {
     let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    if is_read(method) || (keeps_method && from.origin() == to.origin()) {
-        return Ok(to);
-    }
-    Err("is not followed for a write")
+    keeps_method && from.origin() == to.origin()
 }
 
 /// The time limit of an exchange with a server. It stops during waits that are not for the server.
@@ -177,52 +182,44 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::relative("GET", 302, "https://a.test/x", Some("y?z"), Ok("https://a.test/y?z"))]
-    #[case::other_origin("GET", 302, "https://a.test", Some("https://b.test/"), Ok("https://b.test/"))]
-    #[case::upgrade("HEAD", 301, "http://a.test", Some("https://a.test/"), Ok("https://a.test/"))]
-    #[case::plain("GET", 302, "http://a.test", Some("http://b.test/"), Ok("http://b.test/"))]
-    #[case::no_location("GET", 302, "http://a.test", None, Err("has no usable Location header"))]
-    #[case::no_url("GET", 302, "http://a.test", Some("http://["), Err("has no usable Location header"))]
+    #[case::relative("https://a.test/x", Some("y?z"), Ok("https://a.test/y?z"))]
+    #[case::other_origin("https://a.test", Some("https://b.test/"), Ok("https://b.test/"))]
+    #[case::upgrade("http://a.test", Some("https://a.test/"), Ok("https://a.test/"))]
+    #[case::plain("http://a.test", Some("http://b.test/"), Ok("http://b.test/"))]
+    #[case::no_location("http://a.test", None, Err("has no usable Location header"))]
+    #[case::no_url("http://a.test", Some("http://["), Err("has no usable Location header"))]
     #[case::downgrade(
-        "GET",
-        302,
         "https://a.test",
         Some("http://a.test/"),
         Err("leads from https to http and is not followed")
     )]
     #[case::file(
-        "GET",
-        302,
         "http://a.test",
         Some("file:///x"),
         Err("leads to neither http nor https and is not followed")
     )]
     #[case::credentials(
-        "GET",
-        302,
         "http://a.test",
         Some("http://u@a.test/"),
         Err("leads to a URL with credentials and is not followed")
     )]
-    #[case::write("POST", 307, "http://a.test/x", Some("/y"), Ok("http://a.test/y"))]
-    #[case::write_as_read("POST", 302, "http://a.test/x", Some("/y"), Err("is not followed for a write"))]
-    #[case::write_elsewhere(
-        "PUT",
-        308,
-        "http://a.test/x",
-        Some("http://b.test/"),
-        Err("is not followed for a write")
-    )]
     fn targets_of_redirects(
-        #[case] method: &str,
-        #[case] status: u16,
         #[case] from: &str,
         #[case] location: Option<&str>,
         #[case] expected: Result<&str, &str>,
     ) {
-        let (method, status) = (method.parse().unwrap(), StatusCode::from_u16(status).unwrap());
         let from: Url = from.parse().unwrap();
-        let found = target(&method, &from, status, location.and_then(|location| from.join(location).ok()));
+        let found = target(&from, location.and_then(|location| from.join(location).ok()));
         assert_eq!(found.as_ref().map(Url::as_str), expected.as_ref().map(|url| *url));
+    }
+
+    #[rstest]
+    #[case::kept(307, "http://a.test/y", true)]
+    #[case::as_read(302, "http://a.test/y", false)]
+    #[case::moved(301, "http://a.test/y", false)]
+    #[case::elsewhere(308, "http://b.test/y", false)]
+    fn redirects_of_writes(#[case] status: u16, #[case] to: Url, #[case] expected: bool) {
+        let from = "http://a.test/x".parse().unwrap();
+        assert_eq!(keeps_write(&from, StatusCode::from_u16(status).unwrap(), &to), expected);
     }
 }

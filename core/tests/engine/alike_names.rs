@@ -4,9 +4,9 @@ use declarest_core::sync::Outcome;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::api_server::{ApiServer, Ids, Request};
+use crate::api_server::{Answer, ApiServer, Ids, Request};
 use crate::rest_server::Config;
-use crate::world::World;
+use crate::world::{World, failure};
 
 /// The path as the server stores it.
 fn folded(path: &str) -> String {
@@ -55,4 +55,32 @@ async fn a_name_that_the_server_distinguishes_is_another_resource() {
     let report = world.sync_on(server.url(), &[candidate]).await;
     assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 1), "{report:?}");
     assert_eq!(server.paths(), ["/shops/caf\u{e9}"]);
+}
+
+/// A server that assigns ids and refuses a name that another resource has in another case.
+#[tokio::test]
+async fn a_name_that_is_taken_in_another_case_is_named() {
+    let server = ApiServer::start(&["/users"], |request, store| {
+        let name = |user: &serde_json::Value| folded(user["name"].as_str().unwrap_or_default());
+        let is_taken = store.members("/users").iter().any(|user| name(user) == name(&request.body));
+        if request.method == "POST" && is_taken {
+            return Answer::json(409, &json!({"error": "name taken"}));
+        }
+        request.rest(store, Ids::Given)
+    });
+    server.put("/users/n1", json!({"id": "n1", "name": "Alice"}));
+    let metadata = ("users/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let world =
+        World::new(Config::default(), &[metadata, ("users/ALICE/resource.json", r#"{"name":"ALICE"}"#)]);
+    let (reason, message) = failure(&world.sync_on(server.url(), &[]).await);
+    assert_eq!(reason, "ConflictError");
+    assert!(message.contains(r#""error":"name taken""#), "{message}");
+    assert!(
+        message.ends_with(
+            "the list shows the name \"Alice\", and the server may ignore case: use this spelling in Git, or rename \
+             the resource on the server"
+        ),
+        "{message}"
+    );
+    assert_eq!(server.paths(), ["/users/n1"]);
 }

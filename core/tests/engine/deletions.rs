@@ -1,7 +1,6 @@
 //! Deletions that the caller asks for, resets, and deletions that others depend on.
 
 use declarest_core::sync::{Intent, Options, Outcome};
-use rstest::rstest;
 use serde_json::json;
 
 use crate::api_server::{Answer, ApiServer, Ids};
@@ -154,54 +153,4 @@ async fn a_resource_is_not_deleted_before_those_that_depend_on_it() {
     let why = "not deleted: /zones/a: /records/www, which depends on it, could not be deleted";
     assert!(report.failures.iter().any(|failure| failure.message == why), "{report:?}");
     assert_eq!(world.sync_on(&world.server.url(), &CLOSED).await.stats.pruned, 2);
-}
-
-/// A sign-in page of a proxy, and servers that state failures in bodies.
-#[rstest]
-#[case::page("text/html", "<!DOCTYPE html><html><body>Sign in</body></html>", "Sign in")]
-#[case::success("application/json", r#"{"success": false, "message": "locked", "key": "c4nary"}"#, "locked")]
-#[case::error("application/json", r#"{"error": {"code": 7}}"#, "7")]
-#[tokio::test]
-async fn an_answer_that_states_a_failure_does_not_confirm_a_deletion(
-    #[case] content_type: &'static str,
-    #[case] body: &'static str,
-    #[case] part: &str,
-    #[values(true, false)] reads_work: bool,
-) {
-    let server = ApiServer::start(&["/users"], move |request, store| {
-        let is_signed_out = store.mode == "signed out";
-        if request.method == "DELETE" || is_signed_out && !reads_work {
-            "signed out".clone_into(&mut store.mode);
-            return Answer::text(200, content_type, body);
-        }
-        request.rest(store, Ids::Stated("name"))
-    });
-    let world =
-        World::new(Config::default(), &[("users/_/metadata.yaml", "resource: {id: /name, alias: /name}")]);
-    server.put("/users/ana", json!({"name": "ana"}));
-    let options = Options { allow_empty: true, ..Options::default() };
-    let report = world.sync_with(server.url(), &[("/users/ana", r#"{"name":"ana"}"#)], &options).await;
-    let (_, message) = failure(&report);
-    assert!(message.contains("failed with status 200: ") && message.contains(part), "{message}");
-    assert!(message.contains("the server shows no effect of the request"), "{message}");
-    assert!(!message.contains("c4nary"), "{message}");
-    assert_eq!((report.stats.pruned, server.paths().len()), (0, 1));
-}
-
-/// A server that answers a deletion with the resource, which has an attribute for errors.
-#[tokio::test]
-async fn an_answer_that_shows_the_deleted_resource_confirms_the_deletion() {
-    let server = ApiServer::start(&["/users"], |request, store| {
-        if request.method == "DELETE" {
-            store.remove(&request.path);
-            return Answer::json(200, &json!({"name": "ana", "error": "disk full"}));
-        }
-        request.rest(store, Ids::Stated("name"))
-    });
-    let world =
-        World::new(Config::default(), &[("users/_/metadata.yaml", "resource: {id: /name, alias: /name}")]);
-    server.put("/users/ana", json!({"name": "ana", "error": "disk full"}));
-    let options = Options { allow_empty: true, ..Options::default() };
-    let report = world.sync_with(server.url(), &[("/users/ana", r#"{"name":"ana"}"#)], &options).await;
-    assert_eq!((report.stats.pruned, report.failures.len()), (1, 0), "{report:?}");
 }

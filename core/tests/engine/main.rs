@@ -36,6 +36,7 @@ mod scene;
 mod secrets;
 mod server_limits;
 mod shared_collections;
+mod stated_failures;
 mod stops;
 mod unconfirmed;
 mod unfindable;

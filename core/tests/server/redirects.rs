@@ -58,7 +58,7 @@ async fn no_write_goes_elsewhere() {
     let client = server.client(&gate(None));
     for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
         let error = client.send(&Request::new(method, "/x")).await.unwrap_err();
-        assert!(error.to_string().ends_with("is not followed for a write"), "{error}");
+        assert!(error.to_string().contains("is not followed for a write"), "{error}");
     }
     assert_eq!(elsewhere.connections(), 0);
 }
@@ -144,7 +144,7 @@ async fn a_reference_without_scheme_may_leave_the_origin_too() {
     client.send(&Request::new(Method::GET, "/x")).await.unwrap();
     assert_eq!((server.seen()[0].header("x-tenant"), elsewhere.seen()[0].header("x-tenant")), ("blue", ""));
     let error = client.send(&Request::new(Method::PUT, "/x")).await.unwrap_err();
-    assert!(error.to_string().ends_with("is not followed for a write"), "{error}");
+    assert!(error.to_string().contains("is not followed for a write"), "{error}");
     assert_eq!(elsewhere.seen().len(), 1);
 }
 

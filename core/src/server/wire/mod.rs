@@ -525,6 +525,10 @@ impl Exchange for Sending<'_> {
     fn refused(&self, reason: String) -> Failed {
         Failed::finally(self.call.request.failed(reason))
     }
+
+    fn write_refused(&self, to: &Url, status: StatusCode) -> Failed {
+        Failed::finally(self.wire.unfollowed_write(self.call.request, to, status))
+    }
 }
 
 fn lossy(value: &HeaderValue) -> String {

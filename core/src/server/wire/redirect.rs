@@ -4,8 +4,8 @@ use http::StatusCode;
 use url::Url;
 
 use super::{Call, EXCERPT, Failed, Purpose, Wire};
-use crate::server::Detour;
 use crate::server::request::{percent_decoded, segments_of};
+use crate::server::{Detour, Request, ServerError};
 use crate::transport::exchange::is_read;
 use crate::transport::retry::Failure;
 
@@ -73,6 +73,19 @@ impl Wire {
         let reason =
             format!("redirect with status {status} leads to {place}, and is not followed {obstacle}");
         Err(Failed::finally(request.failed(reason)))
+    }
+
+    /// Returns the error of a write that the server redirects to `to`. With 302 and 303, it may have executed the write.
+    pub(super) fn unfollowed_write(&self, request: &Request, to: &Url, status: StatusCode) -> ServerError {
+        let place =
+            if self.base_url.origin_is(to) { self.shown_path(to) } else { to.origin().ascii_serialization() };
+        let reason = format!(
+            "redirect with status {} leads to {place}, and is not followed for a write; if this is the address for \
+             writes, state it in the path of the operation; otherwise correct the base URL or the credentials",
+            status.as_u16()
+        );
+        let may_be_done = matches!(status, StatusCode::FOUND | StatusCode::SEE_OTHER);
+        if may_be_done { request.failed(reason) } else { request.refused(reason) }
     }
 
     /// Fails if the redirect replaces a name of the resource that the request writes. Servers redirect from the former

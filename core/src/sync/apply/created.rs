@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use http::{Method, StatusCode};
 
+use super::confirm::{shown_whole, states_failure};
 use super::given;
-use super::write::{Attempt, Rest, Writer, decided, id_of, shown_whole};
+use super::write::{Attempt, Rest, Writer, decided, id_of};
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, Listing, Stated, is_assigned, is_named};
 use crate::path::LogicalPath;
@@ -16,7 +17,7 @@ use crate::repository::metadata_file;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
     Action, Call, Failure, FailureReason, ListAnswer, Match, Observed, Reason, Resource, Step, SyncError,
-    Wanted, Witness,
+    Wanted, Witness, is_alike,
 };
 use crate::sync::tasks::evaluated;
 
@@ -192,7 +193,7 @@ impl Attempt<'_> {
     ) -> Result<Option<String>, SyncError> {
         // No server shows a resource that is a secret as a whole.
         if desired.rules.resolved().secret {
-            return Ok(shown);
+            return self.done_or_not(response, shown);
         }
         if let Some(created) = shown_whole(desired, response).await {
             return Ok(shown.or_else(|| given::shown_in(self.call, &created)));
@@ -204,22 +205,15 @@ impl Attempt<'_> {
                 // It exists, so the further pass must not create it even if the server does not show it yet.
                 self.expect(desired);
                 let _ = self.rest.set(Rest::Unread);
-                return Ok(id);
+                return self.done_or_not(response, id);
             }
             // Later runs would not find it either.
             Err(error @ SyncError::Undecided(..)) => return Err(error),
             // The create itself succeeded, and some servers do not show all resources.
-            Err(_) => return Ok(id),
+            Err(_) => return self.done_or_not(response, id),
         };
         if observed.payload.is_none() {
-            self.expect(desired);
-            let another = given::another(self.call, desired, response);
-            // An accepted create may fail later.
-            if response.status != StatusCode::ACCEPTED {
-                self.lose(desired, id.or_else(|| another.clone())).await;
-            }
-            let assigned = another.filter(|id| Wanted::of(desired).id.is_some() && is_assigned(id));
-            return Err(SyncError::NotShown(self.path(), response.status.as_u16(), assigned));
+            return Err(self.not_shown(desired, response, id).await);
         }
         // Without a name that it states, it may be something else that has this id.
         if is_unnamed(&Wanted::of(desired), &observed, id.as_deref()) {
@@ -233,6 +227,33 @@ impl Attempt<'_> {
             None => self.writer.referred.remember(&self.action.path, &found),
         }
         Ok(id)
+    }
+
+    /// Whether the answer to the create states a failure, and shows no `id` of a resource. It has the meaning of a status
+    /// of failure then: the server has created nothing.
+    fn is_refused(&self, response: &Response, id: Option<&str>) -> bool {
+        id.is_none() && states_failure(&self.call.request, response)
+    }
+
+    /// Returns the `id` of the created resource, unless the server has refused the create.
+    fn done_or_not(&self, response: &Response, id: Option<String>) -> Result<Option<String>, SyncError> {
+        if self.is_refused(response, id.as_deref()) { Err(self.not_done(response)) } else { Ok(id) }
+    }
+
+    /// Returns the error of a create after which the server does not show the resource.
+    async fn not_shown(&self, desired: &Resource, response: &Response, id: Option<String>) -> SyncError {
+        let another = given::another(self.call, desired, response);
+        let id = id.or_else(|| another.clone());
+        if self.is_refused(response, id.as_deref()) {
+            return self.not_done(response);
+        }
+        self.expect(desired);
+        // An accepted create may fail later.
+        if response.status != StatusCode::ACCEPTED {
+            self.lose(desired, id).await;
+        }
+        let assigned = another.filter(|id| Wanted::of(desired).id.is_some() && is_assigned(id));
+        SyncError::NotShown(self.path(), response.status.as_u16(), assigned)
     }
 
     /// Reads the created resource, first at the id that the answer shows. The id may be that of something else, such as a
@@ -290,7 +311,9 @@ impl Attempt<'_> {
             let is_it = |observed: &Observed| {
                 observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
             };
-            let observed = self.read(&desired).await.ok().filter(is_it).ok_or(error)?;
+            let Some(observed) = self.read(&desired).await.ok().filter(is_it) else {
+                return Err(self.taken(&desired, error).await);
+            };
             self.take_over(desired, observed).await?
         };
         if let Some(update) = update {
@@ -298,6 +321,23 @@ impl Attempt<'_> {
             self.writer.ids.learn(&self.action.path, self.call, &response);
         }
         Ok(Step::Create)
+    }
+
+    /// Returns the error of a create whose names the server has in use. Some servers ignore case in names.
+    async fn taken(&self, desired: &Resource, error: ServerError) -> SyncError {
+        let at = self.at(desired);
+        let Some(collection) = at.path.parent() else { return error.into() };
+        let remote = self.writer.referred.with_references_only();
+        let ListAnswer::Listed { listing, .. } = &*remote.list_for(&at, &collection).await else {
+            return error.into();
+        };
+        let wanted = &desired.identity.alias;
+        let alike =
+            |entry: &&Entry| entry.states.alias && entry.alias != *wanted && is_alike(&entry.alias, wanted);
+        match listing.entries().iter().find(alike).filter(|_| !desired.rules.has_secret_id()) {
+            Some(entry) => SyncError::Taken(error, entry.alias.clone()),
+            None => error.into(),
+        }
     }
 
     /// Handles the loss of the answer to a create, which the server may have executed. Reads the resource, and sends

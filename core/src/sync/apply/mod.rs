@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! affected resources that the server may have deleted or changed together with others
+//! confirm  answers to writes that do not prove their effect
 //! created  what happens after a create
 //! given    ids that the server assigned to created resources
 //! order    the order of actions
@@ -10,6 +11,7 @@
 //! ```
 
 mod affected;
+mod confirm;
 mod created;
 mod given;
 mod order;
@@ -480,7 +482,6 @@ impl Sender {
             return Err(SyncError::NotAttempted(action.path.clone(), reason));
         }
         let outcome = self.stop.outcome(&action.path, self.prepare_and_write(action).await);
-        tracing::debug!(path = %action.path, step = ?action.step, ok = outcome.is_ok(), "resource written");
         outcome.map_err(|error| match error {
             SyncError::Server(_) | SyncError::Fixed(_) if self.writer.has_created(&action.path) => {
                 SyncError::Incomplete(Box::new(error))

@@ -4,21 +4,17 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use http::StatusCode;
 use http::header::HeaderValue;
-use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
 use super::given::GivenIds;
-use super::remarks::shown_instead;
-use crate::metadata::document::OnRemove;
-use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::path::LogicalPath;
-use crate::payload::{PayloadType, Value, decode};
 use crate::repository::RepositoryError;
 use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
-    Action, Call, Done, Doubt, Failure, FailureReason, Observed, Options, Reason, Recurrences, Resource,
-    Sending, Session, Step, SyncError, Wanted, Witness, WrittenValues, without,
+    Action, Call, Done, Doubt, Failure, Observed, Options, Reason, Recurrences, Resource, Sending, Session,
+    Step, SyncError, Witness, WrittenValues, without,
 };
 use crate::sync::observe::{Lacking, References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
@@ -319,12 +315,6 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Whether the action resets the resource instead of deleting it.
-    fn resets(&self) -> bool {
-        let on_remove = self.call.declared.as_ref().map(|declared| declared.rules.resolved().on_remove());
-        matches!(on_remove, Some(OnRemove::Reset(_))) && !self.action.replaces()
-    }
-
     /// Sends a write of the resource.
     pub async fn exchange(&self, request: &Request) -> Result<Response, ServerError> {
         let path = self.call.at.as_ref().unwrap_or(&self.action.path).as_str();
@@ -362,80 +352,6 @@ impl<'a> Attempt<'a> {
         self.action.path.clone()
     }
 
-    /// Some servers answer 200 and state a failure in the body, and some create a resource for each POST. If the answer
-    /// to an update does not show all of the payload, or the update is the request that creates resources, reads the
-    /// resource once. Records it if it still differs. Fails if several resources have its names, or none.
-    /// Where recurrences are watched, the next run does this, unless the answer shows another name.
-    async fn confirm(&self, update: &Call, response: &Response) -> Result<(), SyncError> {
-        if self.writer.recurrences.is_some() && !self.is_renamed(response).await {
-            return Ok(());
-        }
-        let path = self.path();
-        let differences = match self.unconfirmed(update, response).await {
-            Ok(differences) if !differences.is_empty() => differences,
-            Err(SyncError::Undecided(_, Doubt::Several(ids))) => return Err(SyncError::Doubled(path, ids)),
-            Err(error @ SyncError::Vanished(..)) => return Err(error),
-            // The server accepted the update. If the resource cannot be read now, the next run reads it.
-            _ => return Ok(()),
-        };
-        let status = response.status.as_u16();
-        let message = format!(
-            "{path}: the server answered {status} to the update, but {}",
-            shown_instead(&differences)
-        );
-        let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
-        self.writer.note_unconfirmed(unconfirmed);
-        Ok(())
-    }
-
-    /// Whether the answer to an update has another alias than the resource, or a blank one.
-    async fn is_renamed(&self, response: &Response) -> bool {
-        let path = &self.action.path;
-        let Ok(rules) = self.writer.referred.rules(path).await else { return false };
-        let alias = rules.identity().alias().simple().filter(|_| rules.identity().explicit_alias());
-        let answer = response.decode_briefly(rules.payload_type());
-        let Some(shown) = alias.and_then(|alias| alias.get(&answer)) else { return false };
-        let shown = shown.scalar_text().unwrap_or_default();
-        // Most resources have the path of their alias, so the declaration is not read again.
-        if rules.path_names().decode(path.name()) == shown.trim() {
-            return false;
-        }
-        let desired = self.desired().await;
-        desired.is_ok_and(|desired| !Wanted::of(&desired).answers_to(shown.trim()))
-    }
-
-    /// Returns the differences that remain after an update, if its answer has content. Many servers keep attributes that
-    /// an update lacks, so an update that only removes some is checked in any case. So is the update of a resource without
-    /// content, because some stubs and proxies answer everything with 200 and nothing.
-    async fn unconfirmed(&self, update: &Call, response: &Response) -> Result<Vec<Difference>, SyncError> {
-        let only_removes = self.action.differences.iter().all(|difference| difference.change == Change::Add);
-        let only_removes = only_removes && !self.action.differences.is_empty();
-        let is_whole = |difference: &Difference| difference.path.is_empty();
-        let is_doubtful = only_removes || self.action.differences.iter().any(is_whole);
-        let is_brief = response.body.trim_ascii().is_empty() || repeats(update, response);
-        let may_create = update.request.method == Method::POST;
-        if is_brief && !may_create && !is_doubtful {
-            return Ok(Vec::new());
-        }
-        let desired = self.desired().await?;
-        if desired.rules.resolved().secret {
-            return Ok(Vec::new());
-        }
-        let creates = may_create && is_create(&desired, update);
-        let is_shown = || async { is_brief || shown_whole(&desired, response).await.is_some() };
-        if !creates && !is_doubtful && is_shown().await {
-            return Ok(Vec::new());
-        }
-        let observed = self.read(&desired).await?;
-        if observed.payload.is_none() && !desired.rules.resolved().singleton {
-            // Each further run would create one more.
-            self.writer.session.knowledge.lose(&desired, None);
-            return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
-        }
-        let decided = decided((Step::Update, Reason::Different), desired, observed, None).await?;
-        Ok(decided.map(|action| action.differences).unwrap_or_default())
-    }
-
     /// Handles an update or a deletion that found nothing although the resource was just read: its address contains
     /// fields that only the server knows, or another client deleted it.
     async fn send_elsewhere(&self, gone: ServerError) -> Result<Step, SyncError> {
@@ -450,40 +366,6 @@ impl<'a> Attempt<'a> {
             return Err(gone.into());
         }
         self.confirm_deletion(None).await
-    }
-
-    /// Handles the answer to a deletion, which may have to be confirmed by a read.
-    async fn deleted(&self, response: &Response) -> Result<Step, SyncError> {
-        let doubt = response.is_doubtful().then(|| self.not_done(response));
-        if doubt.is_none() && (!self.call.by_name || self.resets()) {
-            return Ok(Step::Delete);
-        }
-        self.confirm_deletion(doubt).await
-    }
-
-    /// Returns the error of a doubtful answer, if the server shows no effect of the request.
-    fn not_done(&self, response: &Response) -> SyncError {
-        let answer = self.writer.session.client.rejection(&self.call.request, &response.statement());
-        SyncError::NotDone(self.path(), Box::new(answer))
-    }
-
-    /// Fails if the server still has the resource after its deletion, or does not have the state of its reset, with the
-    /// error of a `doubtful` answer.
-    async fn confirm_deletion(&self, doubtful: Option<SyncError>) -> Result<Step, SyncError> {
-        let Some(declared) = &self.call.declared else { return doubtful.map_or(Ok(Step::Delete), Err) };
-        let observed = match self.writer.referred.with_references_only().read_doomed(declared).await {
-            Err(error) if error.is_lack_of_proof() => return doubtful.map_or(Ok(Step::Delete), Err),
-            Err(error) => return Err(doubtful.unwrap_or(error)),
-            Ok(observed) => observed,
-        };
-        let undeclared = (Step::Delete, Reason::Undeclared);
-        match self.writer.decided(undeclared, declared.as_ref().clone(), observed).await? {
-            Some(_) => {
-                let still_there = || SyncError::StillThere(self.path(), self.call.request.path.clone());
-                Err(doubtful.unwrap_or_else(still_there))
-            }
-            None => Ok(Step::Delete),
-        }
     }
 
     /// Creates a resource that was deleted since the plan.
@@ -537,31 +419,6 @@ impl<'a> Attempt<'a> {
 pub(super) fn id_of(found: &Observed) -> String {
     let stated = found.payload.as_ref().and_then(|payload| found.at.rules.observed_id(payload));
     stated.unwrap_or_else(|| found.at.identity.remote_id.clone())
-}
-
-/// Whether the answer is the body of the request, so that the payload does not have to be read again to compare it.
-fn repeats(call: &Call, response: &Response) -> bool {
-    let json = |bytes: &[u8]| decode(PayloadType::Json, bytes).ok();
-    let sent = call.request.body.as_ref().and_then(|body| json(&body.bytes));
-    sent.is_some() && sent == json(&response.body)
-}
-
-/// Whether `update` has the method and the path of the request that creates `desired`, and the server assigns ids.
-fn is_create(desired: &Resource, update: &Call) -> bool {
-    let request = &update.request;
-    let is_same = |create: Rendered| create.method == request.method && create.path == request.path;
-    !Wanted::of(desired).one_name && desired.render(OperationName::Create).is_ok_and(is_same)
-}
-
-/// Returns the resource that the answer to a write of `desired` shows, if it shows all of it.
-pub(super) async fn shown_whole(desired: &Resource, response: &Response) -> Option<Value> {
-    let answer = response.decode_briefly(desired.rules.payload_type());
-    let shown_whole = move |desired: &Resource| {
-        let evaluation = desired.evaluation()?;
-        let shown = evaluation.transform(OperationName::Get, answer)?;
-        Ok(evaluation.compare(&shown)?.is_empty().then_some(shown))
-    };
-    evaluated(desired.clone(), shown_whole).await.ok().flatten()
 }
 
 /// Decides `action` again with the state that was `observed` now.

@@ -126,6 +126,12 @@ pub enum SyncError {
         clause(.0)
     )]
     Fixed(ServerError),
+    /// The server refuses the create because of a conflict, and has a resource with this name, which differs in case.
+    #[error(
+        "{error}; the list shows the name \"{1}\", and the server may ignore case: use this spelling in Git, or rename the resource on the server",
+        error = clause(.0)
+    )]
+    Taken(ServerError, String),
     /// The answer to a create was lost, so its effect is unknown. It is not sent again: a later run searches for the
     /// resource.
     #[error("{0}: creation outcome unknown: {cause}; {2}", cause = clause(.1))]
@@ -299,7 +305,7 @@ impl SyncError {
     /// Returns the error of the server or of the connection, if it is the cause.
     fn of_server(&self) -> Option<&ServerError> {
         match self {
-            Self::Server(error) | Self::Fixed(error) => Some(error),
+            Self::Server(error) | Self::Fixed(error) | Self::Taken(error, _) => Some(error),
             Self::Unsure(_, lost, _) => Some(lost),
             Self::Undecided(_, Doubt::Failed(error) | Doubt::Hidden(error)) | Self::Parent(_, error) => {
                 error.of_server()
@@ -334,7 +340,7 @@ impl Categorized for SyncError {
         match self {
             Self::Repository(error) => error.category(),
             Self::Metadata(error) => error.category(),
-            Self::Server(error) | Self::Fixed(error) => error.category(),
+            Self::Server(error) | Self::Fixed(error) | Self::Taken(error, _) => error.category(),
             Self::Secret(error) => error.category(),
             Self::Undecided(_, doubt) => doubt.category(),
             Self::Parent(_, source) => source.category(),

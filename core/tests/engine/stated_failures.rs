@@ -1,0 +1,186 @@
+//! Answers with a status of success that state a failure, and redirects of writes.
+
+use std::sync::Arc;
+
+use declarest_core::sync::{Options, Recurrences};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{Answer, ApiServer, Ids, Request};
+use crate::rest_server::Config;
+use crate::world::World;
+use crate::world::failure;
+
+const REFUSAL: &str = r#"{"success": false, "message": "quota exceeded", "key": "c4nary"}"#;
+
+fn declaring(metadata: &str, ana: &str) -> World {
+    World::new(Config::default(), &[("users/_/metadata.yaml", metadata), ("users/ana/resource.json", ana)])
+}
+
+/// A server that refuses writes with this method, and answers 200.
+fn refusing(method: &'static str, ids: Ids) -> ApiServer {
+    ApiServer::start(&["/users"], move |request: &Request, store| {
+        if request.method == method {
+            return Answer::text(200, "application/json", REFUSAL);
+        }
+        request.rest(store, ids)
+    })
+}
+
+/// With recurrences, like in the operator, and without, like in a command.
+fn options(watched: bool) -> Options {
+    let recurrences = watched.then(|| Arc::new(Recurrences::default()));
+    Options { recurrences, ..Options::default() }
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_refused_create_is_not_done(
+    #[values(true, false)] watched: bool,
+    #[values(
+        "resource: {id: /name, alias: /name}",
+        "resource: {id: /id, alias: /name}",
+        "resource: {secret: true}"
+    )]
+    metadata: &str,
+) {
+    let server = refusing("POST", Ids::Given);
+    let world = declaring(metadata, r#"{"name": "ana"}"#);
+    for _ in 0..2 {
+        let report = world.sync_with(server.url(), &[], &options(watched)).await;
+        let (_, message) = failure(&report);
+        assert_eq!(report.stats.created, 0, "{report:?}");
+        assert!(
+            message.contains("failed with status 200: ") && message.contains("quota exceeded"),
+            "{message}"
+        );
+        assert!(!message.contains("c4nary"), "{message}");
+    }
+}
+
+/// A server that has created the resource, with an attribute for errors.
+#[rstest]
+#[case::whole(json!({"name": "ana", "error": "the mail was not sent"}), Ids::Stated("name"))]
+#[case::id(json!({"id": "n7", "error": "the mail was not sent"}), Ids::Given)]
+#[tokio::test]
+async fn an_answer_that_shows_the_created_resource_states_no_refusal(
+    #[case] answer: serde_json::Value,
+    #[case] ids: Ids,
+) {
+    let server = ApiServer::start(&["/users"], move |request: &Request, store| {
+        let answered = request.rest(store, ids);
+        if request.method == "POST" { Answer::json(201, &answer) } else { answered }
+    });
+    let world = declaring("resource: {id: /id, alias: /name}", r#"{"name": "ana"}"#);
+    let report = world.sync_with(server.url(), &[], &options(true)).await;
+    assert_eq!((report.stats.created, report.failures.len()), (1, 0), "{report:?}");
+}
+
+#[rstest]
+#[case::visible(r#"{"name": "ana", "age": 7}"#, "")]
+#[case::write_only(r#"{"name": "ana", "age": 3, "pin": 42}"#, ", writeOnlyAttributes: [/pin]")]
+#[tokio::test]
+async fn a_refused_update_is_not_done(
+    #[case] payload: &str,
+    #[case] rule: &str,
+    #[values(true, false)] watched: bool,
+) {
+    let server = refusing("PUT", Ids::Stated("name"));
+    server.put("/users/ana", json!({"name": "ana", "age": 3}));
+    let world = declaring(&format!("resource: {{id: /name, alias: /name{rule}}}"), payload);
+    let options = Options { force: !rule.is_empty(), ..options(watched) };
+    let report = world.sync_with(server.url(), &[], &options).await;
+    let (_, message) = failure(&report);
+    assert_eq!(report.stats.updated, 0, "{report:?}");
+    assert!(message.contains("failed with status 200: ") && message.contains("quota exceeded"), "{message}");
+    assert!(!message.contains("c4nary"), "{message}");
+}
+
+/// A server that carries out an update and states a failure of something else, and one that answers with the resource.
+#[rstest]
+#[case::done(json!({"error": "the mail was not sent"}))]
+#[case::whole(json!({"name": "ana", "age": 7, "error": "the mail was not sent"}))]
+#[tokio::test]
+async fn an_update_that_has_its_effect_is_done(
+    #[case] answer: serde_json::Value,
+    #[values(true, false)] watched: bool,
+) {
+    let server = ApiServer::start(&["/users"], move |request: &Request, store| {
+        let answered = request.rest(store, Ids::Stated("name"));
+        if request.method == "PUT" { Answer::json(200, &answer) } else { answered }
+    });
+    server.put("/users/ana", json!({"name": "ana", "age": 3}));
+    let world = declaring("resource: {id: /name, alias: /name}", r#"{"name": "ana", "age": 7}"#);
+    let report = world.sync_with(server.url(), &[], &options(watched)).await;
+    assert_eq!((report.stats.updated, report.failures.len()), (1, 0), "{report:?}");
+}
+
+/// A sign-in page of a proxy, and servers that state failures in bodies.
+#[rstest]
+#[case::page("text/html", "<!DOCTYPE html><html><body>Sign in</body></html>", "Sign in")]
+#[case::success("application/json", r#"{"success": false, "message": "locked", "key": "c4nary"}"#, "locked")]
+#[case::error("application/json", r#"{"error": {"code": 7}}"#, "7")]
+#[tokio::test]
+async fn an_answer_that_states_a_failure_does_not_confirm_a_deletion(
+    #[case] content_type: &'static str,
+    #[case] body: &'static str,
+    #[case] part: &str,
+    #[values(true, false)] reads_work: bool,
+) {
+    let server = ApiServer::start(&["/users"], move |request, store| {
+        let is_signed_out = store.mode == "signed out";
+        if request.method == "DELETE" || is_signed_out && !reads_work {
+            "signed out".clone_into(&mut store.mode);
+            return Answer::text(200, content_type, body);
+        }
+        request.rest(store, Ids::Stated("name"))
+    });
+    let world =
+        World::new(Config::default(), &[("users/_/metadata.yaml", "resource: {id: /name, alias: /name}")]);
+    server.put("/users/ana", json!({"name": "ana"}));
+    let options = Options { allow_empty: true, ..Options::default() };
+    let report = world.sync_with(server.url(), &[("/users/ana", r#"{"name":"ana"}"#)], &options).await;
+    let (_, message) = failure(&report);
+    assert!(message.contains("failed with status 200: ") && message.contains(part), "{message}");
+    assert!(message.contains("the server shows no effect of the request"), "{message}");
+    assert!(!message.contains("c4nary"), "{message}");
+    assert_eq!((report.stats.pruned, server.paths().len()), (0, 1));
+}
+
+/// A server that answers a deletion with the resource, which has an attribute for errors.
+#[tokio::test]
+async fn an_answer_that_shows_the_deleted_resource_confirms_the_deletion() {
+    let server = ApiServer::start(&["/users"], |request, store| {
+        if request.method == "DELETE" {
+            store.remove(&request.path);
+            return Answer::json(200, &json!({"name": "ana", "error": "disk full"}));
+        }
+        request.rest(store, Ids::Stated("name"))
+    });
+    let world =
+        World::new(Config::default(), &[("users/_/metadata.yaml", "resource: {id: /name, alias: /name}")]);
+    server.put("/users/ana", json!({"name": "ana", "error": "disk full"}));
+    let options = Options { allow_empty: true, ..Options::default() };
+    let report = world.sync_with(server.url(), &[("/users/ana", r#"{"name":"ana"}"#)], &options).await;
+    assert_eq!((report.stats.pruned, report.failures.len()), (1, 0), "{report:?}");
+}
+
+/// A server whose collections have a slash at the end. Reads follow its redirects.
+#[tokio::test]
+async fn a_redirect_of_a_write_names_its_target() {
+    let server = ApiServer::start(&["/users"], |request: &Request, store| {
+        if request.method == "POST" {
+            return Answer::empty(301).header("location", "/users/?session=c4nary");
+        }
+        request.rest(store, Ids::Given)
+    });
+    let world = declaring("resource: {id: /id, alias: /name}", r#"{"name": "ana"}"#);
+    let report = world.sync_with(server.url(), &[], &options(true)).await;
+    let (reason, message) = failure(&report);
+    assert_eq!((reason, server.count("POST")), ("ValidationError", 1), "{message}");
+    assert!(
+        message.starts_with("POST /users: redirect with status 301 leads to /users/, and is not followed"),
+        "{message}"
+    );
+    assert!(!message.contains("c4nary"), "{message}");
+}
