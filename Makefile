@@ -126,7 +126,7 @@ CHAOS_RESOURCES ?= 100
 CHAOS_KILLS ?= 100
 
 .PHONY: chaos
-chaos: ## Inject faults into syncs, kill the operator, and print the results; see docs/reliability.md
+chaos: ## Inject faults into syncs, kill the operator, and print the results; see docs/reliability-tests.md
 	@table=$$(mktemp) && trap 'rm -f "$$table"' EXIT && result=0 && \
 	export CHAOS_TABLE="$$table" CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_RESOURCES=$(CHAOS_RESOURCES) && \
 	export CHAOS_KILLS=$(CHAOS_KILLS) && unset KUBEBUILDER_ASSETS && \
@@ -140,7 +140,7 @@ SOAK_HOURS ?= 24
 SOAK_SPEED ?= 144
 
 .PHONY: soak
-soak: ## Run 100 policies for a simulated day in ten minutes, and check that nothing grows; see docs/reliability.md
+soak: ## Run 100 policies for a simulated day in ten minutes, and check that nothing grows; see docs/reliability-tests.md
 	SOAK_HOURS=$(SOAK_HOURS) SOAK_SPEED=$(SOAK_SPEED) env -u KUBEBUILDER_ASSETS \
 	cargo test --workspace --test operator -- --ignored --nocapture nothing_grows
 

@@ -49,7 +49,7 @@ impl Scene {
         revision
     }
 
-    /// Waits until the revision is applied, and prints the figures of docs/reliability.md.
+    /// Waits until the revision is applied, and prints the figures of docs/reliability-tests.md.
     async fn is_applied(&self, revision: &str) {
         let started = Instant::now();
         self.world.notify().await;
