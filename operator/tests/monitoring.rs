@@ -189,10 +189,10 @@ fn metric_of(series: &str) -> &str {
 /// A metric: its type and its labels.
 type Described = (String, Labels);
 
-/// Returns the metrics of the table in docs/operator.md, without their prefix.
+/// Returns the metrics of the table in docs/monitoring.md, without their prefix.
 fn documented() -> BTreeMap<String, Described> {
-    let manual = include_str!("../../docs/operator.md");
-    let (_, section) = manual.split_once("\n### Metrics\n").unwrap();
+    let page = include_str!("../../docs/monitoring.md");
+    let (_, section) = page.split_once("\n## Metrics\n").unwrap();
     let rows = section.split("\n#").next().unwrap().lines().filter(|line| line.starts_with("| `"));
     let mut documented = BTreeMap::new();
     for row in rows {
@@ -209,7 +209,7 @@ fn documented() -> BTreeMap<String, Described> {
 }
 
 #[test]
-fn the_manual_lists_each_metric_with_its_type_and_labels() {
+fn the_page_lists_each_metric_with_its_type_and_labels() {
     let mut exported = BTreeMap::new();
     for text in [recorded(), recorded_of_contracts()] {
         let types = types_of(&text);
