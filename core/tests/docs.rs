@@ -55,6 +55,8 @@ use tempfile::TempDir;
 
 /// An address without a server; no requests are sent.
 const NOWHERE: &str = "http://127.0.0.1:9";
+/// The pages with examples of all keys of metadata.
+const METADATA_PAGES: [&str; 4] = ["metadata.md", "identity.md", "lists.md", "repository-layout.md"];
 
 /// A fenced block with a marker.
 struct Block {
@@ -404,7 +406,15 @@ fn words(actual: &str, expected: &str) -> (String, String) {
 
 #[rstest]
 fn examples_are_true(
-    #[values("repository-layout.md", "payload-formats.md", "metadata.md", "templates.md", "bundles.md")]
+    #[values(
+        "repository-layout.md",
+        "payload-formats.md",
+        "metadata.md",
+        "identity.md",
+        "lists.md",
+        "templates.md",
+        "bundles.md"
+    )]
     name: &str,
 ) {
     let text = fs::read_to_string(page(name)).unwrap();
@@ -427,7 +437,7 @@ fn examples_are_true(
 #[test]
 fn every_key_of_metadata_has_an_example() {
     let mut used = BTreeSet::new();
-    for name in ["metadata.md", "repository-layout.md"] {
+    for name in METADATA_PAGES {
         let text = fs::read_to_string(page(name)).unwrap();
         let trees = blocks(&text).into_iter().filter(|block| block.kind == "tree");
         for (file, content) in trees.flat_map(|tree| files(&tree.text)) {
@@ -441,10 +451,7 @@ fn every_key_of_metadata_has_an_example() {
     }
     let allowed = document_keys::allowed();
     let missing: Vec<_> = allowed.difference(&used).collect();
-    assert!(
-        missing.is_empty(),
-        "docs/metadata.md and docs/repository-layout.md have no example of {missing:?}"
-    );
+    assert!(missing.is_empty(), "{METADATA_PAGES:?} have no example of {missing:?}");
 }
 
 /// A page that is not in the summary is not part of the book.

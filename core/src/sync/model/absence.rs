@@ -1,5 +1,5 @@
 //! Decides whether the server has a resource: one pure function of the question and the answers. All creates, updates
-//! and deletions depend on it. `docs/metadata.md` explains this table.
+//! and deletions depend on it. `docs/lists.md` explains this table.
 //!
 //! | answer | the client chooses ids | the server chooses ids |
 //! |---|---|---|
