@@ -76,7 +76,7 @@ test-root: ## Run the tests that need root: limits of memory, a full disk, and t
 	$(MAKE) verify-image
 
 # Fewer at once than other tests: each but those of Keycloak, which take turns, starts a product. They print the requests
-# and seconds of docs/products.md.
+# and seconds of docs/performance.md.
 .PHONY: test-products
 test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN, Maven or KEYCLOAK_HOME, and the packages of .ci/packages)
 	vault=$$(hack/vault/build.sh) && keycloak=$$(hack/keycloak.sh) && \

@@ -393,7 +393,7 @@ fn reads(requests: &[String]) -> (usize, usize) {
 }
 
 #[tokio::test]
-#[ignore = "takes minutes; docs/contract.md has its figures"]
+#[ignore = "takes minutes; docs/performance.md has its figures"]
 async fn five_hundred_contracts_stay_within_their_limits() {
     const SERVERS: usize = 500;
     let (mut world, api) = World::start_behind(&["--resolve=*.svc=127.0.0.1"]).await;

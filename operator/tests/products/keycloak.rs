@@ -205,7 +205,7 @@ async fn the_command_line_applies_and_saves_a_realm() {
     product.lacks(REALM).await;
 }
 
-/// How much time it takes, for docs/products.md. `make test-products-large` runs it.
+/// How much time it takes, for docs/performance.md. `make test-products-large` runs it.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn five_hundred_clients() {

@@ -2,7 +2,7 @@
 //! empty, for each test. Its requests are counted by a proxy in front of it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its fixtures too")]
-#![allow(clippy::print_stdout, reason = "figures for docs/products.md")]
+#![allow(clippy::print_stdout, reason = "figures for docs/performance.md")]
 
 mod command_line;
 mod keycloak;
