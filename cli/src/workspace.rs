@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use declarest_core::bundle::{
-    Bundle, BundleSource, OpenApiHint, Options, Reference, cache_directory, registry_credentials,
+    Bundle, BundleSource, OpenApiHint, Options, Reference, cache_directory, registry_login,
 };
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::document::Document;
@@ -208,7 +208,7 @@ pub async fn open_bundle(
     let cache = cache_directory(variable).ok_or_else(|| {
         Failure::invalid("no directory for bundles; set DECLAREST_BUNDLE_CACHE_DIR or HOME")
     })?;
-    let options = Options { registry_credentials: registry_credentials(variable), ..Options::new(cache) };
+    let options = Options { login: registry_login(variable), ..Options::new(cache) };
     let source = BundleSource::new(options.through(context.proxy(ProxiedComponent::Metadata)?));
     Ok(source.open(reference).await?)
 }

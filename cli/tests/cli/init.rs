@@ -373,3 +373,16 @@ fn a_document_that_is_not_needed_may_be_refused(#[values(400, 403, 405, 406, 500
     let run = home.run(&[&["init", "other"], &init[2..]].concat());
     assert_ne!(run.code, 0, "{run}");
 }
+
+/// Later commands may run in another directory.
+#[test]
+fn a_local_bundle_is_stored_with_its_absolute_path() {
+    let fresh = Fresh::new();
+    let manifest = "apiVersion: declarest.io/v1alpha1\nkind: MetadataBundle\nname: shop-bundle\nversion: 1.0.0\n\
+                    description: Shops.\ndeclarest: {metadataRoot: metadata}\n";
+    fresh.home.write("shop-bundle/bundle.yaml", manifest);
+    fresh.home.write("shop-bundle/metadata/shops/_/metadata.yaml", "resource: {id: /id, alias: /id}\n");
+    let run = fresh.init(&["--bundle", "shop-bundle"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(fresh.home.catalogue().contains("bundle: <home>/shop-bundle\n"), "{}", fresh.home.catalogue());
+}

@@ -3,42 +3,19 @@
 //! Requests go through the client of [`PackageSource`], with the same limits on destinations, redirects, time and size
 //! as those for bundles. The digests of registries are verified.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use url::Url;
 
 use super::archive::{Capacity, unpack};
-use super::fetch::{self, Artifact, Credentials, LayerRule, Limits, Registry};
+use super::fetch::{self, Artifact, LayerRule, Limits, Registry};
+use super::login::RegistryLogin;
 use super::reference::{OciReference, OciVersion};
 use super::{BundleError, Reference};
 use crate::proxy::Proxy;
-use crate::secret::Secret;
 use crate::transport::{Access, TlsConfig, client_builder};
-
-/// The Docker configuration with the credentials for registries.
-#[derive(Clone, Default)]
-pub enum RegistryLogin {
-    /// Requests are anonymous.
-    #[default]
-    Anonymous,
-    /// A file, which may be missing.
-    File(PathBuf),
-    /// The content of a configuration, and its name for errors.
-    Content(String, Secret),
-}
-
-impl fmt::Debug for RegistryLogin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Anonymous => "Anonymous",
-            Self::File(_) => "File",
-            Self::Content(..) => "Content",
-        })
-    }
-}
 
 /// The limits of a package.
 #[derive(Clone, Copy, Debug)]
@@ -140,17 +117,7 @@ impl PackageSource {
         reference: &'a OciReference,
         limits: &'a Limits,
     ) -> Result<Registry<'a>, BundleError> {
-        let credentials = match &self.login {
-            RegistryLogin::Anonymous => Credentials::Anonymous,
-            RegistryLogin::Content(origin, content) => {
-                Credentials::parse(content.expose().as_bytes(), origin, reference)?
-            }
-            RegistryLogin::File(file) => {
-                let (file, oci) = (file.clone(), reference.clone());
-                let found = tokio::task::spawn_blocking(move || Credentials::find(Some(&file), &oci)).await;
-                found.map_err(|stopped| BundleError::Client(stopped.to_string()))??
-            }
-        };
+        let credentials = self.login.credentials(reference).await?;
         Registry::new(&self.client, reference, credentials, limits, self.rule)
     }
 }

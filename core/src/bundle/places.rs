@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::login::RegistryLogin;
+
 /// Returns the cache of bundles: `$DECLAREST_BUNDLE_CACHE_DIR`, otherwise `~/.declarest/metadata-bundles`; `None` if
 /// there is no home directory either.
 ///
@@ -17,12 +19,12 @@ fn home(environment: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     directory(environment, "HOME").or_else(profile)
 }
 
-/// Returns the Docker configuration with registry credentials: `$DOCKER_CONFIG/config.json`, otherwise
+/// Returns the credentials for registries of the user: those in `$DOCKER_CONFIG/config.json`, otherwise in
 /// `~/.docker/config.json`. The file may not exist.
-pub fn registry_credentials(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    directory(&environment, "DOCKER_CONFIG")
-        .or_else(|| Some(home(&environment)?.join(".docker")))
-        .map(|directory| directory.join("config.json"))
+pub fn registry_login(environment: impl Fn(&str) -> Option<OsString>) -> RegistryLogin {
+    let docker = || Some(home(&environment)?.join(".docker"));
+    let directory = directory(&environment, "DOCKER_CONFIG").or_else(docker);
+    directory.map_or(RegistryLogin::Anonymous, |directory| RegistryLogin::File(directory.join("config.json")))
 }
 
 fn directory(environment: impl Fn(&str) -> Option<OsString>, variable: &str) -> Option<PathBuf> {
@@ -49,7 +51,11 @@ mod tests {
     #[case(&[("HOME", "/h")], Some("/h/.docker/config.json"))]
     #[case(&[], None)]
     fn credentials(#[case] variables: &[(&str, &str)], #[case] expected: Option<&str>) {
-        assert_eq!(registry_credentials(of(variables)), expected.map(PathBuf::from));
+        let found = match registry_login(of(variables)) {
+            RegistryLogin::File(file) => Some(file),
+            _ => None,
+        };
+        assert_eq!(found, expected.map(PathBuf::from));
     }
 
     fn of(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {

@@ -14,7 +14,8 @@ use url::Url;
 
 use super::cache::{ArchiveState, Lock, Provenance, Ready, Slot, digest_of, remove};
 use super::content::{Content, Expected};
-use super::fetch::{self, Artifact, BUNDLE_LAYER, Credentials, Downloaded, Limits, Registry};
+use super::fetch::{self, Artifact, BUNDLE_LAYER, Downloaded, Limits, Registry};
+use super::login::RegistryLogin;
 use super::reference::{OciReference, OciVersion, absolute};
 use super::{Build, Bundle, BundleError, BundleWarning, MAX_TOTAL, RELEASES, Reference};
 use crate::error::with_causes;
@@ -30,8 +31,8 @@ pub struct Options {
     pub build: Build,
     /// The proxies for downloads, `metadata.proxy`. Proxies of the environment are ignored.
     pub proxy: Proxy,
-    /// A Docker configuration with registry credentials. Without it, requests are anonymous.
-    pub registry_credentials: Option<PathBuf>,
+    /// The credentials for registries.
+    pub login: RegistryLogin,
     /// The base URL of the releases of named bundles: [`RELEASES`], or a mirror of it.
     pub releases: String,
     /// The credentials of one server, for archives at its origin. Requests to other origins are anonymous.
@@ -48,7 +49,7 @@ impl Options {
             cache: cache.into(),
             build: Build::current(),
             proxy: Proxy::default(),
-            registry_credentials: None,
+            login: RegistryLogin::Anonymous,
             releases: RELEASES.to_owned(),
             access: None,
             revalidates: false,
@@ -254,7 +255,7 @@ impl BundleSource {
         expected: &Expected,
     ) -> Result<Ready, BundleError> {
         let (shared, client) = (&*self.shared, self.client().await?);
-        let credentials = Credentials::find(shared.options.registry_credentials.as_deref(), oci)?;
+        let credentials = shared.options.login.credentials(oci).await?;
         let mut registry = Registry::new(client, oci, credentials, &shared.limits, BUNDLE_LAYER)?;
         let artifact: Artifact = registry.resolve().await?;
         if let Some(ready) =

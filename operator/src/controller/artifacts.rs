@@ -10,7 +10,6 @@ use declarest_core::bundle::{
 use declarest_core::error::with_causes;
 use declarest_core::memory::{self, Pool, Share, Shortage};
 use declarest_core::metadata::{Api, Metadata, Source};
-use declarest_core::proxy::Proxy;
 use declarest_core::repository::{MemoryTree, Tree};
 use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
 use parking_lot::Mutex;
@@ -91,7 +90,7 @@ impl Artifacts {
         client: &Client,
     ) -> Result<Arc<ArtifactSet>, Failure> {
         let known = self.last(server).and_then(|known| known.openapi.clone());
-        let artifacts = Arc::new(fetch(&self.bundles, context, server, client, known).await?);
+        let artifacts = Arc::new(Box::pin(fetch(&self.bundles, context, server, client, known)).await?);
         let known = Known { generation: server.metadata.generation, artifacts: Arc::clone(&artifacts) };
         self.known.lock().insert(server.key(), known);
         Ok(artifacts)
@@ -147,7 +146,12 @@ async fn fetch(
     let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
     let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
     if let Some((field, reference)) = reference(context, server).await? {
-        let bundle = open(context, server, client, proxy, field, &reference).await?;
+        let pull_secret =
+            server.spec.metadata.as_ref().and_then(|metadata| metadata.pull_secret_ref.as_ref());
+        let login = connections::login(&mut secrets, "spec.metadata.pullSecretRef", pull_secret).await?;
+        let cache = context.directories.bundle_cache(&ManagedServer::owner(&server.key()));
+        let options = Options { login, revalidates: true, ..Options::new(cache).through(proxy) };
+        let bundle = open(client, options, field, &reference).await?;
         for warning in &bundle.warnings {
             match warning {
                 BundleWarning::Stale { .. } => artifacts.stale.push(format!("{field}: {warning}")),
@@ -238,15 +242,11 @@ async fn local(directory: &Path, path: &Path) -> Result<PathBuf, String> {
 
 /// Opens the bundle.
 async fn open(
-    context: &Context,
-    server: &ManagedServer,
     client: &Client,
-    proxy: Proxy,
+    options: Options,
     field: &str,
     reference: &Reference,
 ) -> Result<Bundle, Failure> {
-    let cache = context.directories.bundle_cache(&ManagedServer::owner(&server.key()));
-    let options = Options { revalidates: true, ..Options::new(cache).through(proxy) };
     let opened = if matches!(reference, Reference::Url(url) if client.serves(url)) {
         open_at_server(client, options, field, reference).await?
     } else {

@@ -1,11 +1,15 @@
 //! Reads the TLS and proxy settings of a spec and their Secrets.
 
+use declarest_core::bundle::RegistryLogin;
 use declarest_core::proxy::{Proxy, ProxyCredentials, ProxyFields};
 use declarest_core::transport::{Pem, TlsConfig, TlsError};
 
 use super::error::Failure;
 use super::references::SecretReader;
-use crate::crd::{self, Tls};
+use crate::crd::{self, LocalRef, SecretKeyRef, Tls};
+
+/// The key of a Secret of the type kubernetes.io/dockerconfigjson.
+const DOCKER_CONFIG: &str = ".dockerconfigjson";
 
 /// Reads the TLS settings in `field` of a spec.
 ///
@@ -30,6 +34,21 @@ pub async fn tls(secrets: &mut SecretReader, field: &str, spec: Option<&Tls>) ->
     let presented = Pem { origin: &certificate, text: presented.expose().as_bytes() };
     let presented_key = Pem { origin: &key, text: presented_key.expose().as_bytes() };
     tls.presenting(presented, presented_key).map_err(unusable)
+}
+
+/// Reads the credentials for registries in the Secret that `field` of a spec names. Without it, requests are anonymous.
+///
+/// # Errors
+/// `DependencyInvalid` if the Secret or its key is missing.
+pub async fn login(
+    secrets: &mut SecretReader,
+    field: &str,
+    reference: Option<&LocalRef>,
+) -> Result<RegistryLogin, Failure> {
+    let Some(LocalRef { name }) = reference else { return Ok(RegistryLogin::Anonymous) };
+    let secret = SecretKeyRef { name: name.clone(), key: DOCKER_CONFIG.to_owned() };
+    let content = secrets.value(field, &secret).await?;
+    Ok(RegistryLogin::Content(format!("Secret {name}"), content))
 }
 
 /// The event of a proxy that cannot be used.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use declarest_core::bundle::RegistryLogin;
 use declarest_core::contract::report::{self, Origin};
 use declarest_core::contract::status::{CheckStatus, ContractStatus, Gate, Phase};
 use declarest_core::contract::{
@@ -32,8 +31,8 @@ use super::kind::{Key, Kind as _};
 use super::outcome::{Fact, Notice, Outcome, Truth};
 use super::references::SecretReader;
 use super::target_watches::{ANY, TargetWatches, Watched};
+use crate::crd::ManagedServer;
 use crate::crd::contract::ContractSpec;
-use crate::crd::{ManagedServer, SecretKeyRef};
 
 /// The condition of the contract.
 const VERIFIED: &str = "ContractVerified";
@@ -45,8 +44,6 @@ const PASS: Duration = Duration::from_secs(20);
 const PASSES: usize = 4;
 /// The longest wait before a degraded contract is verified again.
 const DEGRADED_INTERVAL: Duration = Duration::from_mins(1);
-/// The key of a Secret of type `kubernetes.io/dockerconfigjson`.
-const DOCKER_CONFIG: &str = ".dockerconfigjson";
 /// The file with the last good document of a server.
 const KEPT: &str = "contract.json";
 
@@ -321,15 +318,8 @@ async fn load(
 ) -> Result<Loaded, Failure> {
     let mut secrets = SecretReader::new(&context.client, &server.key().namespace);
     let proxy = connections::proxy(&mut secrets, "spec.http.proxy", server.spec.http.proxy.as_ref()).await?;
-    let login = match &spec.pull_secret_ref {
-        None => RegistryLogin::Anonymous,
-        Some(reference) => {
-            let name = reference.name.clone();
-            let secret = SecretKeyRef { name: name.clone(), key: DOCKER_CONFIG.to_owned() };
-            let content = secrets.value("spec.contract.pullSecretRef", &secret).await?;
-            RegistryLogin::Content(format!("Secret {name}"), content)
-        }
-    };
+    let pull_secret = spec.pull_secret_ref.as_ref();
+    let login = connections::login(&mut secrets, "spec.contract.pullSecretRef", pull_secret).await?;
     let failed = |error: &(dyn std::error::Error + 'static)| {
         Failure::new(
             super::outcome::Reason::ArtifactUnavailable,

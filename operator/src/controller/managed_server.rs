@@ -40,9 +40,8 @@ impl Reconciler for ManagedServers {
 
     fn dependencies(&self, _: &Context, object: &ManagedServer) -> BTreeSet<Dependency> {
         let named = object.secret_refs().into_iter().map(|(_, secret)| secret.name);
-        let contract = object.spec.contract.as_ref();
-        let pull = contract.and_then(|contract| contract.pull_secret_ref.as_ref());
-        named.chain(pull.map(|secret| secret.name.clone())).map(Dependency::Secret).collect()
+        let pulled = object.spec.pull_secrets().map(|secret| secret.name.clone());
+        named.chain(pulled).map(Dependency::Secret).collect()
     }
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {

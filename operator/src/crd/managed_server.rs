@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::contract::ContractSpec;
 use super::{
-    BasicAuth, Conditions, FieldErrors, Interval, Limits, Proxy, SecretKeyRef, Tls, conditions_schema,
-    validation,
+    BasicAuth, Conditions, FieldErrors, Interval, Limits, LocalRef, Proxy, SecretKeyRef, Tls,
+    conditions_schema, validation,
 };
 
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -214,7 +214,11 @@ pub struct OpenApiSource {
 
 /// The location of shared metadata: at most one of url and bundle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[x_kube(validation = ("!(has(self.url) && has(self.bundle))", "set url or bundle, not both"))]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = ("!(has(self.url) && has(self.bundle))", "set url or bundle, not both"),
+    validation = ("!has(self.pullSecretRef) || has(self.bundle)", "pullSecretRef needs bundle")
+)]
 pub struct MetadataSource {
     /// URL of a bundle archive (tar.gz or tgz), http or https.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +229,9 @@ pub struct MetadataSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub bundle: Option<String>,
+    /// Secret of type kubernetes.io/dockerconfigjson with the credentials for the registry of the bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_secret_ref: Option<LocalRef>,
 }
 
 /// The observed state of the server.
@@ -268,6 +275,13 @@ fn default_poll_interval() -> Interval {
 }
 
 impl ManagedServerSpec {
+    /// Returns the Secrets with the credentials for registries.
+    pub fn pull_secrets(&self) -> impl Iterator<Item = &LocalRef> {
+        let contract = self.contract.as_ref().and_then(|contract| contract.pull_secret_ref.as_ref());
+        let metadata = self.metadata.as_ref().and_then(|metadata| metadata.pull_secret_ref.as_ref());
+        contract.into_iter().chain(metadata)
+    }
+
     /// Checks all rules of the spec, after expansion.
     pub fn validate(&self, limits: &Limits) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
@@ -401,6 +415,10 @@ impl MetadataSource {
         }
         if let Some(bundle) = &self.bundle {
             errors.check("spec.metadata.bundle", bundle_reference(bundle, limits));
+        }
+        let is_image = |bundle: &String| bundle.trim().starts_with("oci://");
+        if self.pull_secret_ref.is_some() && !self.bundle.as_ref().is_some_and(is_image) {
+            errors.push("spec.metadata.pullSecretRef", "needs a bundle in a registry (oci://)");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Contracts in a real OCI registry: the program that `hack/registry/build.sh` builds.
+//! Contracts and metadata bundles in a real OCI registry: the program that `hack/registry/build.sh` builds.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,6 +17,15 @@ use crate::support::world::{World, condition, declarest};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const LAYER: &str = "application/vnd.pacto.bundle.layer.v1.tar+gzip";
+const BUNDLE_LAYER: &str = "application/vnd.declarest.bundle.v1.tar+gzip";
+const BUNDLE: &str = "
+apiVersion: declarest.io/v1alpha1
+kind: MetadataBundle
+name: shop
+version: 1.0.0
+description: The API of shops.
+declarest: {metadataRoot: metadata}
+";
 const PASSWORD: &str = "canary-password";
 
 /// A registry as a child process.
@@ -69,15 +78,22 @@ impl Registry {
     /// Pushes a contract with this version, and returns the digest of its manifest.
     async fn push(&self, tag: &str, version: &str) -> String {
         let document = format!("pactoVersion: '1.0'\nservice: {{name: shop, version: {version}}}\n");
+        self.push_files(tag, LAYER, &[("pacto.yaml", &document)]).await
+    }
+
+    /// Pushes an archive of these files with this type, and returns the digest of its manifest.
+    async fn push_files(&self, tag: &str, layer_type: &str, files: &[(&str, &str)]) -> String {
         let mut archive = tar::Builder::new(Vec::new());
-        let mut header = tar::Header::new_gnu();
-        header.set_size(document.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, "pacto.yaml", document.as_bytes()).unwrap();
+        for (path, content) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            archive.append_data(&mut header, path, content.as_bytes()).unwrap();
+        }
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&archive.into_inner().unwrap()).unwrap();
         let mut layer = self.upload(gzip.finish().unwrap()).await;
-        layer["mediaType"] = json!(LAYER);
+        layer["mediaType"] = json!(layer_type);
         let mut config = self.upload(b"{}".to_vec()).await;
         config["mediaType"] = json!("application/vnd.oci.empty.v1+json");
         let manifest =
@@ -87,6 +103,12 @@ impl Registry {
         let url = format!("http://{}/v2/team/shop/manifests/{tag}", self.address);
         self.send(self.client.put(url).header("content-type", MANIFEST).body(manifest)).await;
         digest
+    }
+
+    /// Returns a Docker configuration with this password for the registry.
+    fn docker_config(&self, password: &str) -> String {
+        let auth = STANDARD.encode(format!("user:{password}"));
+        json!({"auths": {&self.address: {"auth": auth}}}).to_string()
     }
 
     fn image(&self, rest: &str) -> String {
@@ -176,10 +198,7 @@ async fn a_tag_or_a_digest_that_does_not_exist() {
 async fn credentials_come_from_the_pull_secret(#[case] auth: &str) {
     let (world, registry) = (World::start().await, Registry::start(auth));
     registry.push("1.0.0", "1.0.0").await;
-    let login = |password: &str| {
-        let auth = STANDARD.encode(format!("user:{password}"));
-        json!({"auths": {&registry.address: {"auth": auth}}}).to_string()
-    };
+    let login = |password: &str| registry.docker_config(password);
     world.create_secret("right", &[(".dockerconfigjson", &login(PASSWORD))]).await;
     world.create_secret("wrong", &[(".dockerconfigjson", &login("canary-wrong"))]).await;
     let image = registry.image(":1.0.0");
@@ -203,4 +222,40 @@ async fn credentials_come_from_the_pull_secret(#[case] auth: &str) {
     for secret in ["canary", &encoded] {
         assert!(!texts.contains(secret), "a credential was reported");
     }
+}
+
+#[tokio::test]
+async fn a_bundle_is_pulled_with_the_pull_secret() {
+    let (world, registry) = (World::start().await, Registry::start("basic"));
+    let metadata = ("metadata/shops/_/metadata.yaml", "resource: {id: /id, alias: /name}\n");
+    registry.push_files("1.0.0", BUNDLE_LAYER, &[("bundle.yaml", BUNDLE), metadata]).await;
+    world.create_secret("pull", &[(".dockerconfigjson", &registry.docker_config("canary-wrong"))]).await;
+    let bundle = format!("oci://{}", registry.image(":1.0.0"));
+    let spec = |metadata: Value| json!({"http": {"baseURL": "http://127.0.0.1:1"}, "metadata": metadata});
+    let private = spec(json!({"bundle": &bundle, "pullSecretRef": {"name": "pull"}}));
+    world.create(declarest("ManagedServer", "private", &private)).await;
+    world.create(declarest("ManagedServer", "anonymous", &spec(json!({"bundle": &bundle})))).await;
+    let mut texts = Vec::new();
+    for name in ["private", "anonymous"] {
+        let status = ready_with(&world, name, "ArtifactUnavailable").await;
+        texts.push(format!("{status:?}"));
+    }
+    world.replace_secret("pull", &[(".dockerconfigjson", &registry.docker_config(PASSWORD))]).await;
+    let status = ready_with(&world, "private", "Ready").await;
+    assert!(status.artifact_digests.as_ref().unwrap().metadata.is_some(), "{status:?}");
+    texts.extend([format!("{status:?}"), world.log()]);
+    let texts = texts.join("\n");
+    let encoded = STANDARD.encode(format!("user:{PASSWORD}"));
+    assert!(!texts.contains("canary") && !texts.contains(&encoded), "a credential was reported");
+}
+
+/// Waits until the condition `Ready` of a server has this reason.
+async fn ready_with(world: &World, name: &str, reason: &str) -> ManagedServerStatus {
+    let api = world.api::<ManagedServer>();
+    world
+        .eventually(&format!("{name} has the reason {reason}"), || async {
+            let status = api.get(name).await.ok()?.status?;
+            (condition(&status.conditions, "Ready").reason == reason).then_some(status)
+        })
+        .await
 }

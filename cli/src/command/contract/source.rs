@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use declarest_core::bundle::{RegistryLogin, registry_credentials};
+use declarest_core::bundle::registry_login;
 use declarest_core::contract::{ContractSource, Loaded, Loading, OciSource, read_local};
 use declarest_core::proxy::Proxy;
 use url::Url;
@@ -31,8 +31,7 @@ pub async fn load(text: &str, invocation: &Invocation) -> Result<Loaded, Failure
 pub async fn fetch(source: &ContractSource, invocation: &Invocation) -> Result<Loaded, Failure> {
     let environment = &invocation.environment;
     let proxy = Proxy::from_environment(|name| environment.get(name).map(str::to_owned))?;
-    let credentials = registry_credentials(|name| environment.get(name).map(Into::into));
-    let login = credentials.map_or(RegistryLogin::Anonymous, RegistryLogin::File);
+    let login = registry_login(|name| environment.get(name).map(Into::into));
     let loading = Loading { proxy, login, access: None };
     Ok(source.load(&loading, None).await?)
 }

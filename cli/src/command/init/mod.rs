@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf, absolute};
 
 use clap::Args;
+use declarest_core::bundle::Reference;
 use declarest_core::digest::hex;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mode, write_atomically};
@@ -165,11 +166,23 @@ impl InitArguments {
             git: !self.filesystem,
             server: self.server.trim().to_owned(),
             openapi: None,
-            bundle: self.bundle.clone(),
+            bundle: self.bundle.as_deref().map(placed).transpose()?,
             headers: self.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?,
             secret_store,
             name,
         })
+    }
+}
+
+/// Returns the reference to a bundle, with the absolute path of a local one, because commands may run elsewhere.
+fn placed(bundle: &str) -> Result<String, Failure> {
+    match Reference::parse(bundle)? {
+        Reference::Path(path) => {
+            let path = absolute(&path);
+            let path = path.map_err(|error| Failure::invalid(format!("cannot use --bundle: {error}")))?;
+            Ok(path.display().to_string())
+        }
+        _ => Ok(bundle.to_owned()),
     }
 }
 

@@ -40,10 +40,9 @@ struct Login {
 }
 
 impl Credentials {
-    /// Returns the credentials for `registry/repository` in the Docker configuration `file`; without a file or an entry,
-    /// [`Self::Anonymous`]. Blocks.
-    pub fn find(file: Option<&Path>, oci: &OciReference) -> Result<Self, BundleError> {
-        let Some(file) = file else { return Ok(Self::Anonymous) };
+    /// Returns the credentials for `registry/repository` in the Docker configuration `file`; if the file does not exist, or
+    /// has no such entry, [`Self::Anonymous`]. Blocks.
+    pub fn find(file: &Path, oci: &OciReference) -> Result<Self, BundleError> {
         let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Anonymous),
@@ -140,7 +139,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.json");
         std::fs::write(&file, config).unwrap();
-        assert_eq!(Credentials::find(Some(&file), &repository("r.test")).unwrap(), expected);
+        assert_eq!(Credentials::find(&file, &repository("r.test")).unwrap(), expected);
     }
 
     #[rstest]
@@ -178,8 +177,7 @@ mod tests {
     #[test]
     fn without_a_file_credentials_are_anonymous() {
         let missing = Path::new("/nowhere/config.json");
-        assert_eq!(Credentials::find(Some(missing), &repository("r.test")).unwrap(), Credentials::Anonymous);
-        assert_eq!(Credentials::find(None, &repository("r.test")).unwrap(), Credentials::Anonymous);
+        assert_eq!(Credentials::find(missing, &repository("r.test")).unwrap(), Credentials::Anonymous);
     }
 
     #[rstest]
@@ -189,7 +187,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.json");
         std::fs::write(&file, config).unwrap();
-        let error = Credentials::find(Some(&file), &repository("r.test")).unwrap_err().to_string();
+        let error = Credentials::find(&file, &repository("r.test")).unwrap_err().to_string();
         assert_eq!(error, format!("registry credentials in {}: {reason}", file.display()));
     }
 }

@@ -9,7 +9,7 @@ use rstest::rstest;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::super::{Bundle, BundleError, BundleSource, BundleWarning, Options, Reference};
+use super::super::{Bundle, BundleError, BundleSource, BundleWarning, Options, Reference, RegistryLogin};
 use super::fixtures::{FILES, SHORT, archive, entries_of};
 use super::server::{Asked, Server, ok, redirect, serve, status};
 use crate::digest::hex;
@@ -302,7 +302,7 @@ fn challenge(text: &str) -> Response {
 fn logged_in(cache: &Path, server: &Server, login: &str) -> Options {
     let file: PathBuf = cache.join("config.json");
     std::fs::write(&file, format!(r#"{{"auths": {{"{}": {login}}}}}"#, server.host())).unwrap();
-    Options { registry_credentials: Some(file), ..Options::new(cache.join("cache")) }
+    Options { login: RegistryLogin::File(file), ..Options::new(cache.join("cache")) }
 }
 
 /// A registry that requires `wanted` as authorization, and issues tokens itself.
