@@ -5,9 +5,10 @@ use axum::http::{StatusCode, Uri};
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{self, Options, Outcome, Reading, Selection, Session, Stop};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::api_server::{ApiServer, Ids};
 use crate::client::client;
 use crate::rest_server::{Config, Matcher};
 use crate::scene::Scene;
@@ -214,4 +215,25 @@ async fn a_deletion_is_sent_below_the_id_of_its_parent() {
     let report = world.prune_declared("/groups/dev/members/ana", r#"{"id":"ana"}"#).await;
     assert_eq!((report.stats.pruned, report.stats.failed), (0, 1), "{report:?}");
     assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+/// The own group has a name that is the id of a group of another client, and does not exist yet.
+#[rstest]
+#[case::differs(json!({"id": "ana", "role": "guest"}))]
+#[case::equal(json!({"id": "ana", "role": "admin"}))]
+#[tokio::test]
+async fn a_child_of_a_missing_parent_is_not_that_of_the_parent_with_its_number(#[case] foreign: Value) {
+    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
+        request.rest(store, if request.segments().len() > 2 { Ids::Stated("id") } else { Ids::Given })
+    });
+    server.put("/groups/12", json!({"id": 12, "name": "staff"}));
+    server.put("/groups/12/members/ana", foreign.clone());
+    let world =
+        World::new(Config::default(), &[("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
+    world.declare("groups/12/resource.json", r#"{"name":"12"}"#);
+    world.declare("groups/12/members/ana/resource.json", r#"{"id":"ana","role":"admin"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (2, 0), "{report:?}");
+    assert_eq!(server.get("/groups/12/members/ana"), Some(foreign));
+    assert_eq!(server.writes(), ["POST /groups 201", "POST /groups/n7/members 201"]);
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::api_server::{ApiServer, Ids};
 use crate::client::{client, throttled};
 use crate::rest_server::{Config, Matcher};
 use crate::world::{World, failure};
@@ -252,4 +253,24 @@ async fn an_id_that_nothing_has_is_neither_compared_nor_sent(
     assert_eq!(world.server.get(&path), Some(json!({"id": id, "name": "rio", "tier": "gold"})));
     assert_eq!(world.sync().await.stats.unchanged, 1);
     assert_eq!(world.writes(), [format!("PUT {path} 200")]);
+}
+
+/// The address of a member of a group comes from its payload, and its deletion has a query or another method.
+#[rstest]
+#[case::query("{path: '/groups/{{/group}}/members/{{/user}}', query: {notify: 'false'}}")]
+#[case::method("{method: POST, path: '/groups/{{/group}}/members/{{/user}}/remove'}")]
+#[tokio::test]
+async fn a_renamed_file_of_an_address_in_the_payload_deletes_nothing(#[case] delete: &str) {
+    let server = ApiServer::rest(&["/groups", "/groups/*/members"], Ids::Stated("user"));
+    let address = "path: '/groups/{{/group}}/members/{{/user}}'";
+    let metadata = format!(
+        "operations: {{get: {{{address}}}, create: {{method: PUT, {address}}}, update: {{{address}}}, delete: {delete}}}"
+    );
+    let world = World::new(Config::default(), &[("members/_/metadata.yaml", &metadata)]);
+    let ana = r#"{"group":"admins","user":"ana"}"#;
+    world.declare("members/admins-ana/resource.json", ana);
+    server.put("/groups/admins/members/ana", json!({"group": "admins", "user": "ana"}));
+    let report = world.sync_on(server.url(), &[("/members/ana-admins", ana)]).await;
+    assert_eq!((report.kept.len(), report.stats.pruned), (1, 0), "{report:?}");
+    assert_eq!(server.writes(), [""; 0]);
 }

@@ -1,9 +1,10 @@
 //! Resources that the server deletes together with others that are replaced.
 
-use declarest_core::sync::{Options, Reading};
+use declarest_core::sync::{Options, PruneLimit, Reading};
 use rstest::rstest;
 use serde_json::json;
 
+use crate::api_server::{Answer, ApiServer, Ids, Request};
 use crate::rest_server::Config;
 use crate::scene::Scene;
 use crate::world::World;
@@ -73,4 +74,93 @@ async fn what_depends_on_a_replaced_resource_is_read_again(
     let report = scene.run(Reading::Each).await;
     assert_eq!((report.stats.created, report.stats.unchanged), (1, 2), "{report:?}");
     assert_eq!(scene.server().counts().of("GET", "/users/ana"), reads, "{:?}", scene.asked());
+}
+
+/// Users state their group by a reference. The server has the users, and no longer their group.
+fn grouped(count: usize) -> World {
+    let metadata = [
+        ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name, replaceOn: [/kind]}"),
+        ("users/_/metadata.yaml", "resource: {id: /id, alias: /name, replaceOn: [/group]}"),
+    ];
+    let world = World::new(Config::default(), &metadata);
+    world.declare("groups/g/resource.json", r#"{"name":"g","kind":"new"}"#);
+    for index in 0..count {
+        let user = json!({"name": format!("u{index}"), "group": r#"{{ref "/groups/g" "/id"}}"#});
+        world.declare(&format!("users/u{index}/resource.json"), &user.to_string());
+    }
+    world
+}
+
+/// The value of a reference is not known before the group is created. Then it may be equal.
+#[rstest]
+#[case::created(false)]
+#[case::not_created(true)]
+#[tokio::test]
+async fn a_reference_without_a_value_replaces_nothing(#[case] refused: bool) {
+    let server = ApiServer::start(&["/groups", "/users"], move |request: &Request, store| {
+        if request.is("POST", "/groups") && refused {
+            return Answer::json(422, &json!({"message": "quota exceeded"}));
+        }
+        request.rest(store, if request.segments()[0] == "groups" { Ids::Stated("name") } else { Ids::Given })
+    });
+    let world = grouped(1);
+    world.declare("groups/_/metadata.yaml", "resource: {id: /name, alias: /name}");
+    world.declare("users/u0/resource.json", r#"{"name":"u0","group":"{{ref \"/groups/g\" \"/name\"}}"}"#);
+    server.put("/users/n1", json!({"id": "n1", "name": "u0", "group": "g"}));
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.pruned, server.count("DELETE")), (0, 0), "{report:?}");
+    assert_eq!(report.failures.len(), if refused { 2 } else { 0 }, "{report:?}");
+    assert!(server.get("/users/n1").is_some());
+}
+
+/// A replaced group has another id, so all its users would be replaced, too.
+#[rstest]
+#[case::count(PruneLimit::Count(10))]
+#[case::percent(PruneLimit::Percent(50))]
+#[tokio::test]
+async fn the_limit_counts_the_deletions_of_all_passes(#[case] prune_limit: PruneLimit) {
+    let server = ApiServer::rest(&["/groups", "/users"], Ids::Given);
+    let world = grouped(30);
+    server.put("/groups/g1", json!({"id": "g1", "name": "g", "kind": "old"}));
+    for index in 0..30 {
+        let user = json!({"id": format!("k{index}"), "name": format!("u{index}"), "group": "g1"});
+        server.put(&format!("/users/k{index}"), user);
+    }
+    let options = Options { prune_limit, ..Options::default() };
+    let report = world.sync_with(server.url(), &[], &options).await;
+    assert_eq!((report.stats.pruned, server.count("DELETE")), (1, 1), "{report:?}");
+    let refused = report.prune_refused.unwrap();
+    assert_eq!((refused.count, refused.paths[0].as_str()), (31, "/users/u0"));
+}
+
+/// A collection has resources whose kind cannot be changed. Metadata keeps one of them.
+#[rstest]
+#[case::singleton("resource: {singleton: true}")]
+#[case::kept("resource: {onRemove: keep}")]
+#[tokio::test]
+async fn what_metadata_keeps_is_updated_instead_of_replaced(#[case] metadata: &str) {
+    let server = ApiServer::rest(&["/hosts"], Ids::Stated("id"));
+    let world = World::new(Config::default(), &[REPLACED, ("hosts/web/metadata.yaml", metadata)]);
+    world.declare("hosts/web/resource.json", r#"{"id":"web","kind":"new"}"#);
+    server.put("/hosts/web", json!({"id": "web", "kind": "old"}));
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.updated, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(server.writes(), ["PUT /hosts/web 200"]);
+}
+
+/// Two hosts refer to each other, and the server does not change a peer.
+#[tokio::test]
+async fn a_deferred_attribute_that_is_not_set_yet_replaces_nothing() {
+    let server = ApiServer::rest(&["/hosts"], Ids::Given);
+    let metadata = "resource: {id: /id, alias: /name, deferredAttributes: [/peer], replaceOn: [/peer]}";
+    let world = World::new(Config::default(), &[("hosts/_/metadata.yaml", metadata)]);
+    for (name, peer) in [("a", "b"), ("b", "a")] {
+        let host = json!({"name": name, "peer": format!(r#"{{{{ref "/hosts/{peer}" "/id"}}}}"#)});
+        world.declare(&format!("hosts/{name}/resource.json"), &host.to_string());
+    }
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (2, 0), "{report:?}");
+    assert_eq!((server.count("POST"), server.count("PUT"), server.count("DELETE")), (2, 2, 0));
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.unchanged, server.count("DELETE")), (2, 0), "{report:?}");
 }

@@ -198,3 +198,23 @@ async fn failures_do_not_show_an_id_that_is_a_secret(#[case] declared: bool) {
     assert!(message.contains("<redacted>"), "{message}");
     assert!(!format!("{report:?}").contains("c4nary"), "{report:?}");
 }
+
+/// Only the placeholder in Git shows that the value is a secret.
+#[tokio::test]
+async fn a_reference_does_not_show_the_value_of_a_placeholder() {
+    let world = World::new(Config::default(), &[]).with_secrets(&[("users/ana:/pin", "c4nary-pin")]).await;
+    world.declare("users/ana/resource.json", r#"{"id":"ana","pin":"{{secret .}}"}"#);
+    world.declare("groups/staff/resource.json", r#"{"id":"staff","code":"{{ref \"/users/ana\" \"/pin\"}}"}"#);
+    let server = ApiServer::rest(&["/users", "/groups"], Ids::Stated("id"));
+    server.put("/users/ana", json(r#"{"id": "ana", "pin": "c4nary-pin"}"#));
+    server.put("/groups/staff", json(r#"{"id": "staff", "code": "none"}"#));
+    for path in ["/", "/groups"] {
+        let session = Session { client: client(server.url()), ..world.session() };
+        let scope = LogicalPath::parse(path).unwrap();
+        let selection = Selection::full(session.tree.as_ref(), &scope, true).unwrap();
+        let plan = sync::plan(&session, selection, &Options::default(), &Stop::default()).await;
+        assert!(plan.failures.is_empty(), "{:?}", plan.failures);
+        let shown = serde_json::to_string(&plan).unwrap();
+        assert!(shown.contains("/groups/staff") && !shown.contains("c4nary"), "{shown}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{self, Options, Reading, Selection, Session, Stop, WrittenValues};
+use declarest_core::sync::{self, Knowledge, Options, Reading, Selection, Session, Stop, WrittenValues};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -142,4 +142,42 @@ async fn what_only_an_id_connects_with_a_create_is_not_updated() {
     let (_, message) = failure(&world.sync_on(server.url(), &[]).await);
     assert!(message.contains("/things/ours"), "{message}");
     assert_eq!(server.get("/things/5"), Some(json!({"id": 5, "color": "red"})));
+}
+
+/// A server that creates labels and never shows them, such as a list with a wrong filter. A Secret is rotated between the
+/// runs, or the policy gets another server.
+#[rstest]
+#[case::secret(true, 1)]
+#[case::server(false, 2)]
+#[tokio::test]
+async fn what_no_read_shows_is_not_created_again_on_the_same_server(
+    #[case] same_server: bool,
+    #[case] creates: usize,
+) {
+    let server = ApiServer::start(&["/labels"], |request, store| match request.method.as_str() {
+        "POST" => {
+            request.create(store, Ids::Given);
+            Answer::empty(201)
+        }
+        _ if request.path == "/labels" => Answer::json(200, &json!([])),
+        _ => Answer::missing(),
+    });
+    let world =
+        World::new(Config::default(), &[("labels/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
+    world.declare("labels/bug/resource.json", r#"{"name": "bug"}"#);
+    let mut knowledge = Arc::new(Knowledge::default());
+    for _ in 0..2 {
+        let client = client(server.url()).with_attempt_timeout(Duration::from_millis(50));
+        let session = Session {
+            client,
+            knowledge: Arc::clone(&knowledge),
+            list_delay: Duration::ZERO,
+            ..world.session()
+        };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        failure(&sync::run(&session, selection, &Options::default(), &Stop::default()).await);
+        tokio::time::sleep(session.client.attempt_timeout()).await;
+        knowledge = Arc::new(knowledge.of_creates(same_server));
+    }
+    assert_eq!(server.count("POST"), creates);
 }

@@ -399,3 +399,39 @@ async fn a_directory_of_another_kind_is_not_absence(#[case] kind: InPlace) {
     scene.world.applied(&revision).await;
     assert_eq!(scene.deleted(), ["/items/a", "/items/b"]);
 }
+
+/// A commit that was applied to another server declares nothing that may be deleted here, also if the first run here
+/// fails.
+#[tokio::test]
+async fn what_was_applied_to_another_server_is_not_pruned() {
+    let scene = scene(&[
+        ("items/old/resource.json", r#"{"id": "old"}"#),
+        ("items/rio/resource.json", r#"{"id": "rio"}"#),
+    ])
+    .await;
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let production = RestServer::start(config).unwrap();
+    production.put_by_hand("/items/old", json!({"id": "old", "owner": "another client"}));
+    production.fail(Matcher::method("POST"), 422, 99);
+    let spec = json!({"http": {"baseURL": production.url()}});
+    scene.world.create(declarest("ManagedServer", "production", &spec)).await;
+    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": true}})).await;
+    scene.world.policy_reason("Suspended").await;
+    scene.git.remove("items/old");
+    let revision = scene.push("drop old").await;
+    scene
+        .world
+        .eventually("the commit is fetched", || async {
+            let repository = scene.world.api::<ResourceRepository>().get("repo").await.ok()?;
+            (repository.status?.last_fetched_revision? == revision).then_some(())
+        })
+        .await;
+    let other = json!({"spec": {"managedServerRef": {"name": "production"}, "suspend": false}});
+    scene.world.patch::<SyncPolicy>("policy", other).await;
+    scene.world.policy_reason("PartialFailure").await;
+    scene.world.request_sync().await;
+    let handled = |status: &SyncPolicyStatus| status.last_handled_sync_request.is_some();
+    scene.world.policy("the requested run has ended", handled).await;
+    let deleted = production.writes().into_iter().filter(|request| request.method == "DELETE").count();
+    assert_eq!((deleted, production.get("/items/old").is_some()), (0, true));
+}

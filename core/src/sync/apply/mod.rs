@@ -61,6 +61,8 @@ pub struct Execution {
     /// Declared resources that may no longer be in their desired state: those at addresses below a pruned one, which
     /// the server may have deleted together with it, and found ones that lack deferred attributes.
     endangered: BTreeSet<LogicalPath>,
+    /// The number of resources that the scope declares.
+    declared: usize,
     /// Resources that are read again because others were written. They are among the unchanged ones of the report.
     counted: BTreeSet<LogicalPath>,
     /// Written resources that refer to others. They are not counted again.
@@ -90,6 +92,7 @@ impl Execution {
             replaced,
             doomed,
             endangered,
+            declared: plan.declared,
             counted,
             written,
             scope,
@@ -116,7 +119,12 @@ impl Execution {
             tracing::info!(resources = again.len(), "trying resources again after other writes");
             self.report.stats.retried += again.len();
             let session = self.sender.writer.session.clone();
-            let mut selection = Selection { former: self.former.clone(), ..Selection::default() };
+            let mut selection = Selection {
+                former: self.former.clone(),
+                declared: Some(self.declared),
+                deleted: self.report.stats.pruned,
+                ..Selection::default()
+            };
             for path in again.into_keys() {
                 match self.sender.writer.given.get(&path) {
                     Some(given) => selection.given.push(given.clone()),

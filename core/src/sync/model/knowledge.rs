@@ -183,16 +183,18 @@ fn digest(answer: &Result<Response, ServerError>) -> Option<[u8; 32]> {
 }
 
 impl Knowledge {
-    /// Returns only the knowledge about recent creates, which prevents that they are repeated. The server may be another
-    /// one, where it has no lasting effect.
+    /// Returns only the knowledge about creates, which prevents that they are repeated. If it may not be the `same_server`,
+    /// the knowledge that has a lasting effect is dropped, too.
     #[must_use]
-    pub fn of_creates(&self) -> Self {
+    pub fn of_creates(&self, same_server: bool) -> Self {
         let known = self.0.lock();
+        let lost = if same_server { known.lost.clone() } else { HashMap::new() };
         Self(Mutex::new(Known {
             uncertain: known.uncertain.clone(),
             latest: known.latest,
             keys: known.keys.clone(),
             witnesses: known.witnesses.clone(),
+            lost,
             ..Known::default()
         }))
     }

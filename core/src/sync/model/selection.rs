@@ -28,6 +28,8 @@ pub struct Selection {
     pub former: Option<Arc<dyn Tree>>,
     /// The number of resources that the scope declares, if it is known and differs from the selection.
     pub declared: Option<usize>,
+    /// The number of deletions that earlier passes of the run have sent. The limit of deletions counts them.
+    pub deleted: usize,
 }
 
 /// A path that was declared once and is not declared now.

@@ -25,6 +25,8 @@ const ROOM: usize = 8 << 20;
 pub(super) struct Content {
     pub payload: Value,
     pub rules: Arc<Rules>,
+    /// The places where Git has placeholders of secrets.
+    pub secrets: Arc<[Pointer]>,
     /// Its part of the room for remembered contents; `None` if only resources that refer to it need it.
     #[allow(dead_code, reason = "held until it is dropped")]
     pub part: Option<Part>,
@@ -60,14 +62,16 @@ impl Content {
     fn of(observed: &Observed, room: &Room) -> Option<Arc<Self>> {
         let payload = observed.payload.as_ref()?;
         let part = Some(room.take(payload.weight())?);
-        Some(Arc::new(Self { payload: payload.clone(), rules: Arc::clone(&observed.at.rules), part }))
+        let (rules, secrets) = (Arc::clone(&observed.at.rules), Arc::clone(&observed.at.secrets));
+        Some(Arc::new(Self { payload: payload.clone(), rules, secrets, part }))
     }
 
     /// Whether the value at `pointer` is a secret, or contains one.
     pub fn is_secret(&self, pointer: &Pointer) -> bool {
         let rules = self.rules.resolved();
-        let (own, mut secret) = (pointer.tokens(), rules.secret_attributes.iter().map(Pointer::tokens));
-        rules.secret || secret.any(|tokens| tokens.starts_with(own) || own.starts_with(tokens))
+        let (own, secret) = (pointer.tokens(), rules.secret_attributes.iter().chain(&*self.secrets));
+        rules.secret
+            || secret.map(Pointer::tokens).any(|tokens| tokens.starts_with(own) || own.starts_with(tokens))
     }
 }
 

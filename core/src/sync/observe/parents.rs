@@ -101,7 +101,8 @@ impl Remote {
             return place(stated, doubt);
         }
         let list = self.listed(&above).await.of(&member);
-        match judge(&Question { wanted, ..Question::default() }, Address::NotAsked, &list) {
+        let post_creates = wanted.has_only_its_name() && member.is_created_by_post();
+        match judge(&Question { wanted, post_creates, ..Question::default() }, Address::NotAsked, &list) {
             Verdict::Present(entry) => place(&entry.remote_id, doubt),
             // Without the id of a parent, all resources below it would seem to be absent.
             Verdict::Unknown(why) if is_failure(&why) => {

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use super::contents::{Content, Expected, Seen};
+use super::desired::desired_at;
 use super::once::cell;
 use super::server::{Remote, Waiting};
 use crate::error::{Categorized, Category};
@@ -18,6 +19,7 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::repository;
+use crate::secrets::placeholder_places;
 use crate::sync::model::{JqReader, Observed, Resource, SyncError, Unresolved, add_texts};
 use crate::sync::tasks::blocking;
 
@@ -91,13 +93,24 @@ impl Remote {
         let read = || async {
             let observed = Box::pin(nested.get(path)).await?;
             let payload = observed.payload.ok_or_else(|| SyncError::Absent(path.clone()))?;
-            Ok::<_, SyncError>(Arc::new(Content { payload, rules: observed.at.rules, part: None }))
+            let secrets = self.placeholders_at(path).await?;
+            Ok::<_, SyncError>(Arc::new(Content { payload, rules: observed.at.rules, secrets, part: None }))
         };
         match cell(&self.references.known, path).get_or_try_init(read).await {
             Ok(content) => Ok(Some(Arc::clone(content))),
             Err(error) if error.category() == Category::NotFound => Ok(None),
             Err(error) => Err(Arc::new(error)),
         }
+    }
+
+    /// Returns the places where the declaration of the resource at `path` has placeholders of secrets.
+    async fn placeholders_at(&self, path: &LogicalPath) -> Result<Arc<[Pointer]>, SyncError> {
+        let (session, at) = (self.session.clone(), path.clone());
+        let places = move || {
+            let declared = desired_at(&session, &at)?;
+            Ok(declared.map(|declared| placeholder_places(&declared.payload)).unwrap_or_default())
+        };
+        Ok(blocking(path.clone(), places).await?.into())
     }
 
     /// Returns `resource` with a reader for the jq of its transforms, if they read other resources.

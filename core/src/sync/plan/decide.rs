@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Difference, MetadataError, OperationName};
+use crate::metadata::{Change, Difference, MetadataError, OperationName};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::secrets::{DeclaredSecrets, detect};
@@ -128,8 +128,9 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     Ok(action)
 }
 
-/// Whether an update cannot correct a difference of `action`, according to metadata. A write-only attribute counts only if
-/// the record has another value of it: without a record, the server may have the desired value.
+/// Whether an update cannot correct a difference of `action`, according to metadata, and the resource may be deleted. A
+/// write-only attribute counts only if the record has another value of it: without a record, the server may have the
+/// desired value. A deferred attribute that the server does not show was left out by the create.
 fn must_replace(desired: &Resource, action: &Action, written: Option<&WrittenValues>) -> bool {
     let resolved = desired.rules.resolved();
     let has_changed = |at: &Pointer| {
@@ -137,8 +138,12 @@ fn must_replace(desired: &Resource, action: &Action, written: Option<&WrittenVal
         written.zip(value).and_then(|(written, value)| written.is_current(desired, at, value)) == Some(false)
     };
     action.step == Step::Update
+        && *resolved.on_remove() == OnRemove::Delete
         && action.differences.iter().any(|difference| {
             let at = Pointer::parse(&difference.path).unwrap_or_default();
+            if difference.change == Change::Remove && desired.defers(&at) {
+                return false;
+            }
             let is_shown = !resolved.write_only_attributes.contains(&at);
             let is_fixed = resolved.replace_on.iter().any(|fixed| {
                 // A part of a write-only attribute has no record of its own.
@@ -154,8 +159,7 @@ fn replacement(desired: &Resource, observed: &Observed, update: Action) -> Resul
     let Some(call) = Call::delete(desired, observed)? else { return Ok(delete) };
     match Call::create_first(desired, &observed.at) {
         Ok(create) => Ok(Action { sending: Sending::Replacing(Box::new((call, create))), ..delete }),
-        // The run may create the resource that it refers to before it creates this one.
-        Err(error) if error.lacks().is_some() => Ok(delete.sending(Ok(call))),
+        // If the run first has to create a resource that it refers to, a further pass decides again.
         Err(error) => Ok(delete.sending(Err(error))),
     }
 }

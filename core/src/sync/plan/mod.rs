@@ -32,6 +32,7 @@ use crate::sync::model::{
 };
 use crate::sync::observe::References;
 use graph::{Order, deadlock};
+use prune::Doomed;
 use saved::Summary;
 
 /// All actions of a run, as a value. It serialises to JSON.
@@ -72,6 +73,9 @@ pub struct Plan {
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,
+    /// The number of deletions that earlier passes of the run have sent.
+    #[serde(skip)]
+    pub(super) deleted: usize,
     /// The path of the scope, if all of it was selected, and whether it includes everything below the path.
     #[serde(skip)]
     pub(super) scope: Option<(LogicalPath, bool)>,
@@ -87,11 +91,13 @@ impl Plan {
         self.spare_below_occupied();
         self.spare_above_kept();
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
-        let is_doomed = |action: &&Action| {
-            action.step == Step::Delete && matches!(action.reason, Reason::Undeclared | Reason::Replaced)
-        };
-        let doomed: Vec<LogicalPath> =
-            self.actions.iter().filter(is_doomed).map(|action| action.path.clone()).collect();
+        let mut doomed = Doomed { sent: self.deleted, ..Doomed::default() };
+        for action in self.actions.iter().filter(|action| action.step == Step::Delete) {
+            if matches!(action.reason, Reason::Undeclared | Reason::Replaced) {
+                doomed.paths.push(action.path.clone());
+                doomed.replaced += usize::from(action.replaces());
+            }
+        }
         self.prune_refused = prune::check(&doomed, self.declared, self.whole_scope, options);
         if self.prune_refused.is_some() {
             self.actions.retain(|action| action.step != Step::Delete);

@@ -8,18 +8,25 @@ const ALWAYS_ALLOWED: usize = 10;
 /// The maximum number of paths in a refusal.
 const NAMED: usize = 5;
 
+/// The deletions of one pass of a run.
+#[derive(Debug, Default)]
+pub struct Doomed {
+    /// The resources to delete, including those that are created again.
+    pub paths: Vec<LogicalPath>,
+    /// The number of those that are created again, which are declared.
+    pub replaced: usize,
+    /// The number of deletions that the passes before have sent.
+    pub sent: usize,
+}
+
 /// Decides whether all of `doomed` may be deleted. `declared` is the number of resources that are still declared in the
 /// scope; `whole_scope` means that this number is known, as in a full run.
-pub fn check(
-    doomed: &[LogicalPath],
-    declared: usize,
-    whole_scope: bool,
-    options: &Options,
-) -> Option<PruneRefused> {
-    if doomed.is_empty() {
+pub fn check(doomed: &Doomed, declared: usize, whole_scope: bool, options: &Options) -> Option<PruneRefused> {
+    if doomed.paths.is_empty() {
         return None;
     }
-    let owned = declared + doomed.len();
+    let count = doomed.paths.len() + doomed.sent;
+    let owned = declared + count - doomed.replaced;
     let (allowed, limit) = match options.prune_limit {
         PruneLimit::Count(count) => (count, count.to_string()),
         PruneLimit::Percent(percent) => {
@@ -29,13 +36,14 @@ pub fn check(
     let emptied = whole_scope && declared == 0;
     let why = if emptied && !options.allow_empty {
         "the source path no longer declares resources; sync.allowEmpty: true allows that".to_owned()
-    } else if emptied || doomed.len() <= allowed.max(ALWAYS_ALLOWED) {
+    } else if emptied || count <= allowed.max(ALWAYS_ALLOWED) {
         // allowEmpty approves the deletions of an empty scope, so a second approval is not needed.
         return None;
     } else {
         format!("sync.pruneLimit is {limit}; raising it is the approval")
     };
-    Some(PruneRefused { count: doomed.len(), paths: doomed.iter().take(NAMED).cloned().collect(), why })
+    let paths = doomed.paths.iter().take(NAMED).cloned().collect();
+    Some(PruneRefused { count, paths, why })
 }
 
 #[cfg(test)]
@@ -44,35 +52,40 @@ mod tests {
 
     use super::*;
 
+    fn doomed(count: usize) -> Doomed {
+        let paths = (0..count).map(|index| LogicalPath::parse(&format!("/x/{index}")).unwrap());
+        Doomed { paths: paths.collect(), ..Doomed::default() }
+    }
+
     #[rstest]
-    #[case(10, 0, false, PruneLimit::Count(0), false, false)]
-    #[case(11, 100, true, PruneLimit::Count(10), false, true)]
-    #[case(11, 100, true, PruneLimit::Count(11), false, false)]
-    #[case(60, 40, true, PruneLimit::Percent(50), false, true)]
-    #[case(50, 50, true, PruneLimit::Percent(50), false, false)]
-    #[case(1, 0, true, PruneLimit::Percent(50), false, true)]
-    #[case(40, 0, true, PruneLimit::Percent(50), true, false)]
-    #[case(0, 0, true, PruneLimit::Percent(0), false, false)]
+    #[case((10, 0, 0), 0, false, PruneLimit::Count(0), false, false)]
+    #[case((11, 0, 0), 100, true, PruneLimit::Count(10), false, true)]
+    #[case((11, 0, 0), 100, true, PruneLimit::Count(11), false, false)]
+    #[case((60, 0, 0), 40, true, PruneLimit::Percent(50), false, true)]
+    #[case((50, 0, 0), 50, true, PruneLimit::Percent(50), false, false)]
+    #[case((1, 0, 0), 0, true, PruneLimit::Percent(50), false, true)]
+    #[case((40, 0, 0), 0, true, PruneLimit::Percent(50), true, false)]
+    #[case((0, 0, 0), 0, true, PruneLimit::Percent(0), false, false)]
+    #[case::replaced((60, 60, 0), 100, true, PruneLimit::Percent(50), false, true)]
+    #[case::half_replaced((50, 50, 0), 100, true, PruneLimit::Percent(50), false, false)]
+    #[case::sent_before((10, 10, 1), 100, false, PruneLimit::Count(10), false, true)]
     fn refusals(
-        #[case] doomed: usize,
+        #[case] (doomed, replaced, sent): (usize, usize, usize),
         #[case] declared: usize,
         #[case] whole_scope: bool,
         #[case] limit: PruneLimit,
         #[case] allow_empty: bool,
         #[case] refused: bool,
     ) {
-        let doomed: Vec<LogicalPath> =
-            (0..doomed).map(|index| LogicalPath::parse(&format!("/x/{index}")).unwrap()).collect();
+        let doomed = Doomed { replaced, sent, ..self::doomed(doomed) };
         let options = Options { prune_limit: limit, allow_empty, ..Options::default() };
         assert_eq!(check(&doomed, declared, whole_scope, &options).is_some(), refused);
     }
 
     #[test]
     fn a_refusal_counts_all_and_names_the_first() {
-        let doomed: Vec<LogicalPath> =
-            (0..20).map(|index| LogicalPath::parse(&format!("/x/{index}")).unwrap()).collect();
         let options = Options { prune_limit: PruneLimit::Count(3), ..Options::default() };
-        let refused = check(&doomed, 0, false, &options).unwrap();
+        let refused = check(&doomed(20), 0, false, &options).unwrap();
         assert_eq!((refused.count, refused.paths.len()), (20, 5));
     }
 }

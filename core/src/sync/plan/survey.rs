@@ -157,6 +157,7 @@ impl Surveyor {
             whole_scope: selection.whole_scope,
             scope: selection.scope.clone(),
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
+            deleted: selection.deleted,
             failures: std::mem::take(&mut selection.broken),
             given: given.collect(),
             references: self.bulk.remote.references(),
@@ -401,6 +402,10 @@ impl Surveyor {
         let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
         if let Some((desired, observed)) = copied.filter(|_| action.step != Step::Skip) {
             self.candidates.check_copy(&desired, &observed).await?;
+        }
+        // A reference without a value differs from any value, so it shows no need for a replacement.
+        if let Some(pending) = pending.take_if(|_| action.replaces()) {
+            return Err(pending.error);
         }
         let writes = matches!(action.step, Step::Create | Step::Update);
         let pending = pending.filter(|lacking| !(lacking.deferred && action.is_missing()));

@@ -82,6 +82,8 @@ struct Claim {
     /// Its collection on the server.
     collection: String,
     address: Option<Address>,
+    /// All of its addresses, if metadata states them.
+    addresses: Option<[Address; 3]>,
     id: Option<String>,
     alias: Option<String>,
     rules: Arc<Rules>,
@@ -330,9 +332,11 @@ impl Candidates {
         let shown = observed.payload.as_ref();
         let alias = shown.and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
         let shown_alias = alias.as_ref().unwrap_or(&at.identity.alias);
+        let addresses = stated_addresses(&at);
         let is_same = |claim: &Claim| {
             if claim.collection == collection {
-                claim.wanted().is(&at.identity.remote_id, shown_alias)
+                addresses.is_some() && claim.addresses == addresses
+                    || claim.wanted().is(&at.identity.remote_id, shown_alias)
                     || claim.rules.digest() != at.rules.digest()
                         && shown.is_some_and(|payload| claim.names(payload))
             } else {
@@ -532,7 +536,8 @@ impl Candidates {
                 let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
                 let name = declared.name().to_owned();
                 let rules = Arc::clone(&declared.rules);
-                Ok(Some(Claim { path, name, collection, address, id, alias, rules }))
+                let addresses = stated_addresses(&declared);
+                Ok(Some(Claim { path, name, collection, address, addresses, id, alias, rules }))
             };
             members.into_iter().filter_map(|file| claim(file).transpose()).collect()
         })

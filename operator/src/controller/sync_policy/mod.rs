@@ -38,7 +38,7 @@ use super::outcome::{Outcome, Reason};
 use super::pools::Pools;
 use super::workers::{Demand, OF_A_SERVER};
 use crate::crd::sync_policy::SyncMode;
-use crate::crd::{SyncPolicy, SyncPolicyStatus};
+use crate::crd::{ManagedServer, SyncPolicy, SyncPolicyStatus};
 use crate::directories;
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
@@ -67,16 +67,22 @@ struct Memory {
     /// The fingerprint when a run was last started.
     attempted: Option<Fingerprint>,
     /// The configuration of the last runs, and their knowledge about the server.
-    learned: Option<(Configuration, Arc<Knowledge>)>,
+    learned: Option<Learned>,
     /// The resources that do not converge, from the last run.
     recurrences: Option<Recurrences>,
     /// Since when a new policy waits for its dependencies.
     waiting: Option<Instant>,
 }
 
-/// The specs and artifacts that a policy depends on, and their Secrets. If one of them changes, knowledge about the
-/// server is no longer valid.
-type Configuration = (ConfigHash, String);
+/// The knowledge of the runs with one configuration.
+struct Learned {
+    /// The specs and artifacts that the policy depends on, and their Secrets. If one of them changes, only the knowledge
+    /// about creates remains valid.
+    configuration: (ConfigHash, String),
+    /// The uid of the server, and its base URL.
+    server: (Option<String>, String),
+    knowledge: Arc<Knowledge>,
+}
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
@@ -184,7 +190,7 @@ impl SyncPolicies {
         };
         // Run.
         let (knowledge, recurrences) =
-            (self.knowledge(&key, &fingerprint), self.recurrences(&key, &round.status));
+            (self.knowledge(&key, &fingerprint, &inputs.server), self.recurrences(&key, &round.status));
         let plan = RunPlan {
             inputs,
             fingerprint,
@@ -236,14 +242,16 @@ impl SyncPolicies {
     }
 
     /// Returns the knowledge of runs with the same configuration, otherwise only that about created resources.
-    fn knowledge(&self, key: &Key, fingerprint: &Fingerprint) -> Arc<Knowledge> {
+    fn knowledge(&self, key: &Key, fingerprint: &Fingerprint, server: &ManagedServer) -> Arc<Knowledge> {
         let configuration = (fingerprint.config.clone(), fingerprint.secrets.clone());
+        let server = (server.metadata.uid.clone(), server.spec.http.base_url.clone());
         self.remember(key, |memory| match &memory.learned {
-            Some((under, knowledge)) if *under == configuration => Arc::clone(knowledge),
+            Some(learned) if learned.configuration == configuration => Arc::clone(&learned.knowledge),
             earlier => {
-                let of_creates = earlier.as_ref().map(|(_, knowledge)| knowledge.of_creates());
+                let of_creates =
+                    earlier.as_ref().map(|learned| learned.knowledge.of_creates(learned.server == server));
                 let knowledge = Arc::new(of_creates.unwrap_or_default());
-                memory.learned = Some((configuration, Arc::clone(&knowledge)));
+                memory.learned = Some(Learned { configuration, server, knowledge: Arc::clone(&knowledge) });
                 knowledge
             }
         })

@@ -164,6 +164,11 @@ impl Running<'_, '_> {
     /// not contain revisions that were never attempted.
     fn adopt(&mut self, selected: &Selected) {
         let status = &mut self.round.status;
+        if status.inventory_owner.as_ref() != Some(&self.owner) {
+            // It was applied to another server, or from another scope, where other resources may have the same names.
+            status.last_applied_repo_revision = None;
+            self.plan.recurrences = Recurrences::default();
+        }
         status.inventory_base_revision = Some(selected.inventory_base.to_string());
         status.inventory_owner = Some(self.owner.clone());
     }
