@@ -237,3 +237,21 @@ async fn a_child_of_a_missing_parent_is_not_that_of_the_parent_with_its_number(#
     assert_eq!(server.get("/groups/12/members/ana"), Some(foreign));
     assert_eq!(server.writes(), ["POST /groups 201", "POST /groups/n7/members 201"]);
 }
+
+/// The own group fails before the plan has a create for it. Its name is the id of a group of another client.
+#[tokio::test]
+async fn a_child_of_a_parent_that_fails_in_the_plan_is_not_created() {
+    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
+        request.rest(store, if request.segments().len() > 2 { Ids::Stated("id") } else { Ids::Given })
+    });
+    server.put("/groups/12", json!({"id": 12, "name": "staff"}));
+    let world =
+        World::new(Config::default(), &[("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
+    world.declare("groups/12/resource.json", r#"{"name":"12","pin":"{{secret .}}"}"#);
+    world.declare("groups/12/members/ben/resource.json", r#"{"id":"ben"}"#);
+    world.declare("groups/30/resource.json", r#"{"name":"30"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    let failed: Vec<&str> = report.failures.iter().map(|failure| failure.path.as_str()).collect();
+    assert_eq!((report.stats.created, failed), (1, vec!["/groups/12", "/groups/12/members/ben"]));
+    assert_eq!(server.writes(), ["POST /groups 201"]);
+}

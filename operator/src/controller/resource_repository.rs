@@ -129,6 +129,10 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
             }
             // The outcome keeps its events, although the fetch failed.
             Err(failure) => {
+                if failure.reason == Reason::SpecInvalid {
+                    // The host may have another address later, and the branch may be repaired.
+                    outcome = outcome.with_requeue(until_poll(interval, since.elapsed()));
+                }
                 outcome.reason = failure.reason;
                 outcome.message = with_secret(failure, git);
                 return Ok(outcome);

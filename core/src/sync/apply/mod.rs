@@ -232,6 +232,8 @@ impl Execution {
     /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, needed, .. } = plan;
+        let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
+        self.sender.writer.failed.lock().extend(declared.map(|failure| failure.path.clone()));
         for failure in &failures {
             self.tally.skipped(&failure.path);
             self.report.stats.created -= usize::from(self.deferred.remove(&failure.path));

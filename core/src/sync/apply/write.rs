@@ -1,6 +1,6 @@
 //! Sends one action of a plan, and handles answers that a plan cannot foresee.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -46,6 +46,8 @@ pub struct Writer {
     pub recurrences: Option<Arc<Recurrences>>,
     /// The last resource that the run has created in each collection on the server whose list proved that it was absent.
     pub witnesses: Mutex<HashMap<LogicalPath, Witness>>,
+    /// The resources that failed in a plan of the run.
+    pub failed: Mutex<HashSet<LogicalPath>>,
     /// The resources that differ after a successful update, unless recurrences are watched.
     unconfirmed: Mutex<Vec<Failure>>,
 }
@@ -57,8 +59,19 @@ impl Writer {
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
         let referred = Remote::referring(&session, Arc::clone(&plan.references));
         let new_lists = referred.with_references_only();
-        let (ids, created, witnesses, unconfirmed) = Default::default();
-        Self { session, given, ids, referred, created, new_lists, recurrences, witnesses, unconfirmed }
+        let (ids, created, witnesses, failed, unconfirmed) = Default::default();
+        Self {
+            session,
+            given,
+            ids,
+            referred,
+            created,
+            new_lists,
+            recurrences,
+            witnesses,
+            failed,
+            unconfirmed,
+        }
     }
 
     /// Treats the ids of all created resources as known, because a further pass looks them up.
@@ -84,6 +97,18 @@ impl Writer {
     /// Records a remark about a resource that was written.
     pub fn note_unconfirmed(&self, remark: Failure) {
         self.unconfirmed.lock().push(remark);
+    }
+
+    /// Returns the nearest parent of the resource at `path` that failed in a plan of the run and was not created since, if
+    /// the server does not have it: its name may be the id of another one.
+    async fn failed_parent(&self, path: &LogicalPath) -> Option<LogicalPath> {
+        let failed = {
+            let failed = self.failed.lock();
+            path.ancestors().find(|parent| parent != path && failed.contains(parent))
+        };
+        let failed = failed.filter(|parent| !self.has_created(parent))?;
+        let remote = self.referred.with_references_only();
+        remote.parent_is_absent(path, false).await.then_some(failed)
     }
 
     /// Removes and returns the resources that differ after a successful update.
@@ -113,6 +138,11 @@ impl Writer {
             let again = self.decided((action.step, action.reason), desired, observed).await?;
             let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
             return Ok(again.map_or(Prepared::AsPlanned, Prepared::Again));
+        }
+        if action.step == Step::Create
+            && let Some(parent) = self.failed_parent(&action.path).await
+        {
+            return Err(SyncError::ParentFailed(action.path.clone(), parent));
         }
         let knows_parents = self.knows_new_parents(&action.path).unwrap_or(true);
         if action.step != Step::Create || moved.is_none() && !waited && knows_parents {

@@ -116,7 +116,7 @@ impl Remote {
     }
 
     /// Whether the nearest parent of `path` that is a member of a collection is proven absent.
-    pub(super) async fn parent_is_absent(&self, path: &LogicalPath, doomed: bool) -> bool {
+    pub(crate) async fn parent_is_absent(&self, path: &LogicalPath, doomed: bool) -> bool {
         for ancestor in path.ancestors().filter(|ancestor| !ancestor.is_root()) {
             let Ok(member) = self.member(&ancestor).await else { return false };
             let Some(parent) = member else { continue };
