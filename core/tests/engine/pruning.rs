@@ -274,3 +274,82 @@ async fn a_renamed_file_of_an_address_in_the_payload_deletes_nothing(#[case] del
     assert_eq!((report.kept.len(), report.stats.pruned), (1, 0), "{report:?}");
     assert_eq!(server.writes(), [""; 0]);
 }
+
+const MEMBERS: &str = "
+operations:
+  get: {path: '/groups/{{/group}}/members/{{/user}}'}
+  create: {method: PUT, path: '/groups/{{/group}}/members/{{/user}}'}
+  update: {path: '/groups/{{/group}}/members/{{/user}}'}
+  delete: {path: '/groups/{{/group}}/members/{{/user}}'}
+";
+
+fn member_of(group: &str) -> String {
+    json!({"group": group, "user": "ana"}).to_string()
+}
+
+/// The address of a removed membership has the id of its group, which the payload states as a reference.
+#[rstest]
+#[case::group(true)]
+#[case::no_group(false)]
+#[tokio::test]
+async fn a_candidate_is_deleted_at_the_address_of_its_references(#[case] exists: bool) {
+    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
+        request.rest(store, if request.segments().len() > 2 { Ids::Stated("user") } else { Ids::Given })
+    });
+    let metadata = [
+        ("members/_/metadata.yaml", MEMBERS),
+        ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("groups/admins/resource.json", r#"{"name":"admins"}"#),
+    ];
+    let world = World::new(Config::default(), &metadata);
+    if exists {
+        server.put("/groups/g1", json!({"id": "g1", "name": "admins"}));
+        server.put("/groups/g1/members/ana", json!({"user": "ana"}));
+    }
+    let candidate = member_of(r#"{{ref "/groups/admins" "/id"}}"#);
+    let report = world.sync_on(server.url(), &[("/members/admins-ana", &candidate)]).await;
+    if exists {
+        assert_eq!((report.stats.pruned, report.failures.len()), (1, 0), "{report:?}");
+        assert_eq!(server.writes(), ["DELETE /groups/g1/members/ana 204"]);
+    } else {
+        // It does not exist without its group.
+        assert_eq!((report.stats.pruned, report.failures.len()), (0, 0), "{report:?}");
+        assert_eq!(server.writes(), ["POST /groups 201"]);
+    }
+}
+
+/// A commit renames the file and states the group by a reference.
+#[tokio::test]
+async fn a_claim_has_the_address_of_its_references() {
+    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
+        request.rest(store, if request.segments().len() > 2 { Ids::Stated("user") } else { Ids::Given })
+    });
+    server.put("/groups/g1", json!({"id": "g1", "name": "admins"}));
+    server.put("/groups/g1/members/ana", json!({"group": "g1", "user": "ana"}));
+    let metadata = [
+        ("members/_/metadata.yaml", MEMBERS),
+        ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("groups/admins/resource.json", r#"{"name":"admins"}"#),
+    ];
+    let world = World::new(Config::default(), &metadata);
+    let now = member_of(r#"{{ref "/groups/admins" "/id"}}"#);
+    world.declare("members/admins-ana/resource.json", &now);
+    let report = world.sync_on(server.url(), &[("/members/ana-admins", &member_of("g1"))]).await;
+    assert_eq!((report.kept.len(), report.failures.len()), (1, 0), "{report:?}");
+    assert_eq!(server.count("DELETE"), 0);
+}
+
+/// The placeholder of a reset is in metadata, so no store fills it.
+#[tokio::test]
+async fn a_reset_does_not_send_a_placeholder() {
+    let server = ApiServer::rest(&["/settings"], Ids::Stated("id"));
+    server.put("/settings/mail", json!({"id": "mail", "password": "old"}));
+    let metadata = "resource: {onRemove: {reset: {id: mail, password: '{{secret mail}}'}}}";
+    let world = World::new(Config::default(), &[("settings/_/metadata.yaml", metadata)]);
+    let options = Options { allow_empty: true, ..Options::default() };
+    let candidate = ("/settings/mail", r#"{"id":"mail","password":"{{secret .}}"}"#);
+    let report = world.sync_with(server.url(), &[candidate], &options).await;
+    let (_, message) = failure(&report);
+    assert!(message.contains("its request has a placeholder"), "{message}");
+    assert_eq!(server.writes(), [""; 0]);
+}

@@ -3,6 +3,7 @@
 //! ```text
 //! graph          dependencies of actions
 //! prune, saved   the limits of pruning; plans in files
+//! address        the addresses of a declared resource
 //! decide         one resource
 //! undeclared     one candidate for deletion
 //! assigned       resources that were created under another id
@@ -10,6 +11,7 @@
 //! survey         the whole selection, resource by resource
 //! ```
 
+mod address;
 mod assigned;
 pub(super) mod decide;
 pub(super) mod graph;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-use super::undeclared::stated_addresses;
+use super::address::stated_addresses;
 use crate::path::LogicalPath;
 use crate::sync::model::{Resource, SyncError, Wanted};
 

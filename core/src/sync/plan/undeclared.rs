@@ -8,23 +8,23 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::Method;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
+use super::address::{Address, has_unfilled_address, is_unfilled, stated_addresses, states_address};
 use super::decide;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Entry, Evaluation, OperationName, Rules};
+use crate::metadata::{Entry, OperationName, Rules};
 use crate::path::{LogicalPath, is_within};
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
 use crate::server::Request;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, request,
+    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Unresolved, Wanted,
 };
-use crate::sync::observe::{Remote, desired, desired_at, refers};
+use crate::sync::observe::{Remote, desired, desired_at};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The decision for a declared resource or a candidate for deletion.
@@ -136,21 +136,6 @@ impl Beside {
     }
 }
 
-/// The address of a read. Servers of remote procedures have one path for all resources, and their names in the body.
-#[derive(PartialEq, Hash)]
-pub struct Address {
-    path: String,
-    query: Vec<(String, String)>,
-    body: Option<Bytes>,
-}
-
-impl Address {
-    fn of(evaluation: &Evaluation<'_>, operation: OperationName) -> Result<Self, SyncError> {
-        let Request { path, query, body, .. } = request(evaluation, operation, &Value::Null)?;
-        Ok(Self { path, query, body: body.map(|body| body.bytes) })
-    }
-}
-
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
         let (remotes, collections, needed) = Default::default();
@@ -168,6 +153,10 @@ impl Candidates {
             Resource::named(path, rules, payload)
         })
         .await?;
+        let declared = match filled(&remote, declared).await? {
+            Some(declared) => declared,
+            None => return Ok(Fate::Gone),
+        };
         let fate = self.fate(&remote, &declared, declared_in).await;
         if fate.is_err() {
             let needed = declared.depends_on().unwrap_or_default().into_iter();
@@ -223,6 +212,11 @@ impl Candidates {
         let (depends_on, read) = (declared.dependencies()?, remote.with_reader(declared));
         let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
         let Some(deletion) = deletion else { return Ok(Fate::Gone) };
+        if deletion.call().is_some_and(|call| is_unfilled(&call.request)) {
+            let reason =
+                "its request has a placeholder or a reference, which only a declared resource can have";
+            return Err(SyncError::NotDeleted(format!("{}: {reason}", declared.path)));
+        }
         if let Some(path) = self.declared_below(&declared.path, &deletion).await? {
             return Ok(Fate::Kept(kept_for_others(format!(
                 "Git declares {path}, which the server has at its address or below"
@@ -527,6 +521,13 @@ impl Candidates {
                     Err(error) if error.lacks_reference() => return Ok(None),
                     Err(error) => return Err(error),
                 }
+                if declared.holds_references && states_address(&declared.rules) {
+                    match runtime.block_on(remote.filled(declared.clone())) {
+                        Ok((filled, None)) => declared = filled,
+                        Ok((_, Some(_))) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
                 let evaluation = declared.evaluation()?;
                 let address = Address::of(&evaluation, OperationName::Get);
                 // An address that metadata states decides whether it is the same resource.
@@ -545,6 +546,22 @@ impl Candidates {
     }
 }
 
+/// Returns the candidate with the values that its payload refers to. Returns `None` if its address contains the value of a
+/// resource that does not exist: then it does not exist either.
+async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>, SyncError> {
+    if !declared.holds_references {
+        return Ok(Some(declared));
+    }
+    let (declared, lacks) = match remote.filled(declared.clone()).await {
+        Ok((filled, lacking)) => (filled, lacking.is_some()),
+        Err(SyncError::Reference { why: Unresolved::Absent | Unresolved::Undeclared, .. }) => {
+            (declared, true)
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Some(declared).filter(|declared| !lacks || !has_unfilled_address(declared)))
+}
+
 /// Returns the error of a candidate that cannot be compared with a declared resource.
 fn not_comparable(why: &str) -> SyncError {
     SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
@@ -554,28 +571,6 @@ fn not_comparable(why: &str) -> SyncError {
 pub fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
     let Some(alias) = observed.other_alias(&Wanted::of(declared)) else { return Ok(()) };
     Err(SyncError::Undecided(declared.path.clone(), Doubt::AnotherAlias(alias)))
-}
-
-/// Whether metadata states the address of a resource.
-fn states_address(rules: &Rules) -> bool {
-    let resolved = rules.resolved();
-    let states_path = |operation| resolved.operation(operation).path.is_some();
-    let operations = [OperationName::Get, OperationName::Update, OperationName::Delete];
-    resolved.remote_collection_path.is_some() || operations.into_iter().any(states_path)
-}
-
-/// Returns the addresses of the read, the update and the deletion of a declared resource; `None` if metadata does not
-/// state them, or if they depend on what the server has. Parts of one object have the address of the object, and are not
-/// deleted.
-pub fn stated_addresses(declared: &Resource) -> Option<[Address; 3]> {
-    let rules = &declared.rules;
-    let is_part = *rules.resolved().on_remove() != OnRemove::Delete;
-    if !states_address(rules) || is_part || rules.names_ids() || refers(declared) {
-        return None;
-    }
-    let evaluation = declared.evaluation().ok()?;
-    let address = |operation| Address::of(&evaluation, operation).ok();
-    Some([address(OperationName::Get)?, address(OperationName::Update)?, address(OperationName::Delete)?])
 }
 
 /// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.

@@ -1,0 +1,65 @@
+//! The addresses of a declared resource on the server.
+
+use bytes::Bytes;
+
+use crate::metadata::document::OnRemove;
+use crate::metadata::{Evaluation, OperationName, Rules};
+use crate::payload::Value;
+use crate::server::Request;
+use crate::sync::model::{Resource, SyncError, request};
+use crate::sync::observe::refers;
+
+/// The address of a read. Servers of remote procedures have one path for all resources, and their names in the body.
+#[derive(PartialEq, Hash)]
+pub struct Address {
+    pub path: String,
+    pub query: Vec<(String, String)>,
+    pub body: Option<Bytes>,
+}
+
+impl Address {
+    pub fn of(evaluation: &Evaluation<'_>, operation: OperationName) -> Result<Self, SyncError> {
+        let Request { path, query, body, .. } = request(evaluation, operation, &Value::Null)?;
+        Ok(Self { path, query, body: body.map(|body| body.bytes) })
+    }
+}
+
+/// Whether metadata states the address of a resource.
+pub fn states_address(rules: &Rules) -> bool {
+    let resolved = rules.resolved();
+    let states_path = |operation| resolved.operation(operation).path.is_some();
+    let operations = [OperationName::Get, OperationName::Update, OperationName::Delete];
+    resolved.remote_collection_path.is_some() || operations.into_iter().any(states_path)
+}
+
+/// Returns the addresses of the read, the update and the deletion of a declared resource; `None` if metadata does not
+/// state them, or if they depend on what the server has. Parts of one object have the address of the object, and are not
+/// deleted.
+pub fn stated_addresses(declared: &Resource) -> Option<[Address; 3]> {
+    let rules = &declared.rules;
+    let is_part = *rules.resolved().on_remove() != OnRemove::Delete;
+    if !states_address(rules) || is_part || rules.names_ids() || refers(declared) {
+        return None;
+    }
+    let evaluation = declared.evaluation().ok()?;
+    let address = |operation| Address::of(&evaluation, operation).ok();
+    Some([address(OperationName::Get)?, address(OperationName::Update)?, address(OperationName::Delete)?])
+}
+
+/// Whether an address of the resource has a reference without a value.
+pub fn has_unfilled_address(declared: &Resource) -> bool {
+    let Ok(evaluation) = declared.evaluation() else { return true };
+    let is_unfilled = |operation| {
+        request(&evaluation, operation, &Value::Null).map_or(true, |request| is_unfilled(&request))
+    };
+    [OperationName::Get, OperationName::Delete].into_iter().any(is_unfilled)
+}
+
+/// Whether a request has the text of a placeholder or a reference, which must not be sent.
+pub fn is_unfilled(request: &Request) -> bool {
+    let has = |text: &str| text.contains("{{ref ") || text.contains("{{secret");
+    let body = request.body.as_ref().map(|body| String::from_utf8_lossy(&body.bytes));
+    has(&request.path)
+        || request.query.iter().any(|(_, value)| has(value))
+        || body.is_some_and(|body| has(&body))
+}
