@@ -125,11 +125,9 @@ impl<K: Kind> Round<'_, K> {
             facts: &facts,
             generation: self.generation(),
         };
-        let conditions = conditions::compute(K::conditions_of(&self.status), &verdict, Timestamp::now());
-        let key = self.key();
-        for condition in &conditions {
-            self.context.metrics.condition(K::NAME, key.subject(), &condition.type_, &condition.status);
-        }
+        let previous = K::conditions_of(&self.status);
+        let conditions = conditions::compute(previous, &verdict, Timestamp::now());
+        self.context.metrics.conditions(K::NAME, self.key().subject(), previous, &conditions);
         K::observe(&mut self.status, verdict.generation, conditions);
         let mut status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
         status::conceal(&mut status, &shown);

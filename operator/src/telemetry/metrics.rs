@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use declarest_core::contract::status::ContractStatus;
 use declarest_core::server::Gate;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use prometheus::proto::MetricFamily;
 use prometheus::{
     Encoder as _, GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
@@ -19,6 +20,9 @@ use prometheus::{
 use super::gates::Gates;
 use super::queues::Queues;
 use super::series::{Subject, counter, histogram, opts, registered, remove_series};
+
+/// The statuses of a condition.
+const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 /// The metrics of the process, in their own registry, so that tests do not share metrics.
 #[derive(Clone, Debug)]
@@ -144,9 +148,30 @@ impl Metrics {
         self.policies.last_success.with_label_values(&[policy.namespace, policy.name]).set(seconds);
     }
 
+    /// Publishes the conditions of an object in place of its `previous` ones.
+    pub fn conditions(
+        &self,
+        kind: &str,
+        subject: Subject<'_>,
+        previous: &[Condition],
+        current: &[Condition],
+    ) {
+        for condition in current {
+            self.condition(kind, subject, &condition.type_, &condition.status);
+        }
+        // Otherwise, the series of a condition that is removed from the status would show its last status forever.
+        let is_removed = |before: &&Condition| current.iter().all(|now| now.type_ != before.type_);
+        for removed in previous.iter().filter(is_removed) {
+            for status in STATUSES {
+                let labels = [subject.namespace, subject.name, kind, &removed.type_, status];
+                let _ = self.condition.remove_label_values(&labels);
+            }
+        }
+    }
+
     /// Publishes the current status of one condition in place of its previous one.
     pub fn condition(&self, kind: &str, subject: Subject<'_>, type_: &str, status: &str) {
-        for candidate in ["True", "False", "Unknown"] {
+        for candidate in STATUSES {
             let labels = [subject.namespace, subject.name, kind, type_, candidate];
             if candidate == status {
                 self.condition.with_label_values(&labels).set(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use declarest_operator::crd::SyncPolicyStatus;
+use declarest_operator::crd::{ManagedServer, SyncPolicyStatus};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -89,6 +89,23 @@ async fn each_controller_shows_the_length_of_its_queue() {
     for kind in ["ResourceRepository", "ManagedServer", "SecretStore", "SyncPolicy"] {
         series(&world, &format!(r#"workqueue_depth{{controller="{kind}"}}"#), |value| value == 0.0).await;
     }
+}
+
+/// An alert on this series would never resolve.
+#[tokio::test]
+async fn a_condition_that_is_removed_has_no_series() {
+    let server = RestServer::start(Config::default()).unwrap();
+    let world = World::start_with(&[METRICS]).await;
+    world.create_server(json!({"baseURL": server.url(), "healthCheck": "/absent"})).await;
+    let namespace = &world.namespace;
+    let of_server =
+        format!(r#"resource_condition{{kind="ManagedServer",name="server",namespace="{namespace}""#);
+    let reachable = format!(r#"{of_server},status="False",type="Reachable"}}"#);
+    series(&world, &reachable, |value| value > 0.0).await;
+    world.patch::<ManagedServer>("server", json!({"spec": {"http": {"healthCheck": null}}})).await;
+    let removed = || async { (!scrape(&world).await.contains(&reachable)).then_some(()) };
+    world.eventually("the series is removed", removed).await;
+    series(&world, &format!(r#"{of_server},status="True",type="Ready"}}"#), |value| value > 0.0).await;
 }
 
 /// Idle clients give their connections back after a few seconds.
