@@ -302,6 +302,34 @@ async fn the_newer_of_two_overlapping_policies_waits_for_the_older(#[case] name:
     assert!(git.head().len() == 40);
 }
 
+#[tokio::test]
+async fn an_overlap_ends_and_begins_with_the_server_of_the_older_policy() {
+    let (git, server, other, world) = (shops(), shop_server(), shop_server(), World::start().await);
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create(declarest("ManagedServer", "other", &json!({"http": {"baseURL": other.url()}}))).await;
+    world.create_policy(json!({"source": {"path": "/shops"}})).await;
+    world.applied(&git.head()).await;
+    let spec = json!({
+        "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "server"},
+        "source": {"path": "/shops/rio"}, "syncInterval": "1h",
+    });
+    world.create(declarest("SyncPolicy", "second", &spec)).await;
+    let api = world.api::<SyncPolicy>();
+    let second_is = async |reason: &str| {
+        let look = async || {
+            let status = api.get("second").await.ok()?.status?;
+            (condition(&status.conditions, "Ready").reason == reason).then_some(())
+        };
+        world.eventually(&format!("the newer policy is {reason}"), &look).await;
+    };
+    second_is("OverlappingPolicy").await;
+    for (server, reason) in [("other", "Ready"), ("server", "OverlappingPolicy")] {
+        world.patch::<SyncPolicy>("policy", json!({"spec": {"managedServerRef": {"name": server}}})).await;
+        second_is(reason).await;
+    }
+}
+
 /// One repository can be applied to several servers, for example staging and production.
 #[tokio::test]
 async fn a_run_does_not_wait_for_one_on_another_server() {

@@ -11,7 +11,7 @@ use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::kind::{Key, Kind};
 use crate::controller::mirrors::Mirrors;
-use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
+use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy, SyncPolicySpec};
 
 /// Returns the policies to reconcile because a dependency or an overlapping policy changed.
 pub fn wakeups(context: &Arc<Context>, mirrors: &Mirrors) -> impl Stream<Item = Key> + Send + 'static {
@@ -139,11 +139,14 @@ fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
     })
 }
 
-/// The claim of an active policy; unknown if its path has a placeholder.
+/// The claim of an active policy. Its texts may have placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Territory {
-    Unknown,
-    Below(LogicalPath),
+struct Territory {
+    /// The name of its ManagedServer.
+    server: String,
+    path: String,
+    /// `None` if the path has a placeholder.
+    scope: Option<LogicalPath>,
 }
 
 impl Territory {
@@ -151,16 +154,16 @@ impl Territory {
         if policy.metadata.deletion_timestamp.is_some() || policy.spec.suspend {
             return None;
         }
-        if policy.spec.source.path.contains("${") {
-            return Some(Self::Unknown);
-        }
-        policy.spec.scope().ok().map(Self::Below)
+        let SyncPolicySpec { managed_server_ref, source, .. } = &policy.spec;
+        let scope = if source.path.contains("${") { None } else { Some(policy.spec.scope().ok()?) };
+        Some(Self { server: managed_server_ref.name.clone(), path: source.path.clone(), scope })
     }
 
+    /// Returns whether the claims may overlap.
     fn meets(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Below(a), Self::Below(b)) => a.overlaps(b),
-            _ => true,
-        }
+        let has_placeholder = self.server.contains("${") || other.server.contains("${");
+        let disjoint =
+            matches!((&self.scope, &other.scope), (Some(own), Some(other)) if !own.overlaps(other));
+        (has_placeholder || self.server == other.server) && !disjoint
     }
 }
