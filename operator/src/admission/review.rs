@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::ListParams;
+use kube::api::{ApiResource, ListParams};
 use kube::core::DynamicObject;
 use kube::core::Status;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, Operation};
@@ -29,17 +29,30 @@ pub struct Reviewer {
 
 /// A kind whose objects are reviewed.
 pub trait Reviewed: Kind {
+    /// The field of the spec of a policy that refers to an object of this kind, if there is one.
+    const REFERENCE: Option<&'static str>;
+
     /// Returns the resources that the object owns, if it is a policy that does.
     fn claim(&self, _: &Settings) -> Option<Claim> {
         None
     }
 }
 
-impl Reviewed for ResourceRepository {}
-impl Reviewed for ManagedServer {}
-impl Reviewed for SecretStore {}
+impl Reviewed for ResourceRepository {
+    const REFERENCE: Option<&'static str> = Some("resourceRepositoryRef");
+}
+
+impl Reviewed for ManagedServer {
+    const REFERENCE: Option<&'static str> = Some("managedServerRef");
+}
+
+impl Reviewed for SecretStore {
+    const REFERENCE: Option<&'static str> = Some("secretStoreRef");
+}
 
 impl Reviewed for SyncPolicy {
+    const REFERENCE: Option<&'static str> = None;
+
     fn claim(&self, settings: &Settings) -> Option<Claim> {
         Claim::expanded(self, settings)
     }
@@ -172,7 +185,8 @@ impl Reviewer {
             return Ok(());
         }
         let others = self.policies(namespace.unwrap_or_default()).await?;
-        let others = others.iter().filter_map(|other| other.claim(&self.settings));
+        // A policy that cannot be decoded does not run, so it does not own resources.
+        let others = others.iter().filter_map(|other| typed::<SyncPolicy>(other).ok()?.claim(&self.settings));
         match overlapping(own, others) {
             None => Ok(()),
             // The paths may contain values of placeholders, which are not shown.
@@ -188,15 +202,16 @@ impl Reviewer {
         &self,
         request: &AdmissionRequest<DynamicObject>,
     ) -> Result<(), Denial> {
+        let Some(field) = K::REFERENCE else { return Ok(()) };
         let policies = self.policies(request.namespace.as_deref().unwrap_or_default()).await?;
         // The deletion of a collection has no name, but is reviewed for each of its objects.
         let name = match &request.old_object {
             Some(object) => object.name_any(),
             None => request.name.clone(),
         };
-        let uses = |policy: &&SyncPolicy| {
+        let uses = |policy: &&DynamicObject| {
             policy.metadata.deletion_timestamp.is_none()
-                && K::reference(policy).is_some_and(|reference| reference.name == name)
+                && policy.data["spec"][field]["name"] == name.as_str()
         };
         let users: Vec<String> =
             policies.iter().filter(uses).map(|policy| format!("\"{}\"", policy.name_any())).collect();
@@ -211,9 +226,11 @@ impl Reviewer {
         )))
     }
 
-    /// Reads the policies of a namespace from the API server, because a cache may lack the latest ones.
-    async fn policies(&self, namespace: &str) -> Result<Vec<SyncPolicy>, Denial> {
-        let policies: Api<SyncPolicy> = Api::namespaced(self.client.clone(), namespace);
+    /// Reads the policies of a namespace from the API server, because a cache may lack the latest ones. They are not
+    /// decoded, because one that cannot be decoded, for example from before a schema change, must not block the others.
+    async fn policies(&self, namespace: &str) -> Result<Vec<DynamicObject>, Denial> {
+        let kind = ApiResource::erase::<SyncPolicy>(&());
+        let policies: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
         let all = ListParams::default();
         let listed = answered(policies.list(&all)).await.map_err(|cause| {
             Denial::internal(format!("cannot list the SyncPolicies of the namespace {namespace}: {cause}"))

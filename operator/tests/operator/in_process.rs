@@ -5,8 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use declarest_core::repository::Quota;
+use declarest_core::transport::Names;
+use declarest_operator::admission::Reviewer;
 use declarest_operator::args::{Args, BindAddress, Command, ManagerOptions};
-use declarest_operator::crd::{self, ManagedServer};
+use declarest_operator::controller::context::Settings;
+use declarest_operator::controller::expand::Expansion;
+use declarest_operator::crd::{self, Limits, ManagedServer, SyncPolicy};
 use declarest_operator::directories::Directories;
 use declarest_operator::runtime::{Platform, operate};
 use declarest_operator::standalone;
@@ -16,6 +21,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use kube::client::Body;
+use kube::core::admission::AdmissionRequest;
 use kube::runtime::conditions::is_deleted;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt as _};
@@ -112,6 +118,62 @@ async fn one_undecodable_object_is_reported_and_harms_no_other() {
     let message = bad.data["status"]["conditions"][0]["message"].as_str().unwrap();
     assert!(message.starts_with("the object cannot be decoded: "), "{message}");
     delete(&servers, &bad).await;
+}
+
+fn reviewer(client: &Client) -> Reviewer {
+    let settings = Settings {
+        workers: 1,
+        sync_timeout: Duration::from_mins(1),
+        quota: Quota::default(),
+        limits: Limits::default(),
+        expansion: Expansion::new(&[] as &[&str]).unwrap(),
+        names: Names::default(),
+    };
+    Reviewer::new(client.clone(), settings, Vec::new())
+}
+
+/// The request of an API server for a review, about an object that is created or deleted.
+fn reviewed(operation: &str, object: &DynamicObject) -> AdmissionRequest<DynamicObject> {
+    let kind = &object.types.as_ref().unwrap().kind;
+    let (version, plural) = ("v1alpha1", format!("{}s", kind.to_lowercase()));
+    let created = operation == "CREATE";
+    let request = json!({
+        "uid": "7", "kind": {"group": "declarest.io", "version": version, "kind": kind},
+        "resource": {"group": "declarest.io", "version": version, "resource": plural},
+        "name": object.name_any(), "namespace": NAMESPACE, "operation": operation,
+        "userInfo": {}, "dryRun": false, "options": null,
+        "object": created.then_some(object), "oldObject": (!created).then_some(object),
+    });
+    serde_json::from_value(request).unwrap()
+}
+
+#[tokio::test]
+async fn one_undecodable_policy_does_not_block_the_admission_of_others() {
+    let client = standalone::Api::new(lax()).unwrap().client();
+    let kind = ApiResource::erase::<SyncPolicy>(&());
+    let policy = |name: &str, source: Value| {
+        let spec = json!({
+            "resourceRepositoryRef": {"name": "repo"}, "managedServerRef": {"name": "used"}, "source": source,
+        });
+        DynamicObject::new(name, &kind).data(json!({ "spec": spec }))
+    };
+    let policies: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &kind);
+    policies.create(&PostParams::default(), &policy("bad", json!("/shops"))).await.unwrap();
+    policies.create(&PostParams::default(), &policy("good", json!({"path": "/shops"}))).await.unwrap();
+    let reviewer = reviewer(&client);
+
+    let elsewhere = reviewed("CREATE", &policy("new", json!({"path": "/users"})));
+    let response = reviewer.review::<SyncPolicy>(&elsewhere).await;
+    assert!(response.allowed, "{:?}", response.result);
+    let overlapping = reviewed("CREATE", &policy("new", json!({"path": "/shops/rio"})));
+    let response = reviewer.review::<SyncPolicy>(&overlapping).await;
+    assert!(response.result.message.contains("overlaps that of the SyncPolicy \"good\""), "{response:?}");
+
+    let http = json!({"baseURL": "https://api.example.test"});
+    let unused = reviewer.review::<ManagedServer>(&reviewed("DELETE", &server("unused", &http))).await;
+    assert!(unused.allowed, "{:?}", unused.result);
+    let used = reviewer.review::<ManagedServer>(&reviewed("DELETE", &server("used", &http))).await;
+    assert!(used.result.message.contains("is used by SyncPolicy \"bad\", \"good\""), "{used:?}");
 }
 
 #[tokio::test]
