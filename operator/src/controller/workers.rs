@@ -130,8 +130,11 @@ impl Workers {
                 Demand::Worker => self.busy(namespace, None),
                 Demand::Server { name, .. } => self.busy(namespace, Some(name)),
             };
-            // If the round no longer waits, its worker becomes idle here.
-            let _ = start.send(worker);
+            // If the round no longer waits, its worker becomes idle, and this loop uses it. If the worker started the next
+            // round when it is dropped, this would be a recursion, as deep as the number of rounds that no longer wait.
+            if let Err(mut worker) = start.send(worker) {
+                worker.release();
+            }
         }
     }
 
@@ -195,11 +198,20 @@ impl State {
     }
 }
 
+impl Worker {
+    /// Makes the worker idle. Returns its workers, which may be able to start another round.
+    fn release(&mut self) -> Option<Arc<Workers>> {
+        let Busy { workers, namespace, server } = self.0.take()?;
+        workers.state.lock().release(&namespace, server.as_deref());
+        Some(workers)
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
-        let Some(Busy { workers, namespace, server }) = self.0.take() else { return };
-        workers.state.lock().release(&namespace, server.as_deref());
-        workers.start();
+        if let Some(workers) = self.release() {
+            workers.start();
+        }
     }
 }
 
@@ -309,6 +321,24 @@ mod tests {
         rounds.end("running");
         assert_eq!(rounds.running(), ["waiting"]);
         rounds.end("waiting");
+        assert_eq!(workers.state.lock().busy, 0);
+        assert!(workers.state.lock().namespaces.is_empty());
+    }
+
+    /// The operator drops all rounds that wait when it stops.
+    #[test]
+    fn many_rounds_that_no_longer_wait_need_little_stack() {
+        let workers = Workers::new(1);
+        let enter = |name: String| {
+            let (workers, key) = (Arc::clone(&workers), Key::new("a", name));
+            async move { workers.enter(&key, Demand::Worker).await }.boxed()
+        };
+        let running = enter("running".to_owned()).now_or_never().unwrap();
+        let mut waiting: Vec<_> = (0..2000).map(|number| enter(number.to_string())).collect();
+        assert!(waiting.iter_mut().all(|round| round.as_mut().now_or_never().is_none()));
+        drop(waiting);
+        let ends = std::thread::Builder::new().stack_size(128 << 10).spawn(move || drop(running));
+        ends.unwrap().join().unwrap();
         assert_eq!(workers.state.lock().busy, 0);
         assert!(workers.state.lock().namespaces.is_empty());
     }
