@@ -42,6 +42,14 @@ impl Owner {
     }
 }
 
+/// The result of a sweep.
+#[derive(Debug, Default)]
+pub struct Swept {
+    pub removed: Vec<PathBuf>,
+    /// The directories that could not be listed or removed. The next sweep tries again.
+    pub failed: Vec<DirectoryError>,
+}
+
 /// The directory of downloaded bundles in the cache directory.
 const BUNDLES: &str = "bundles";
 
@@ -125,29 +133,44 @@ impl Directories {
             .try_for_each(|base| ensure_private(base))
     }
 
-    /// Removes the directories of objects that no longer exist, and returns them. File stores are kept, because
-    /// they may be the only copy of their secrets.
+    /// Removes the directories of objects that no longer exist. File stores are kept, because they may be the only copy
+    /// of their secrets.
     ///
     /// Call it only after leadership has started and before the controllers run: they use the same directories.
-    pub fn sweep(&self, alive: &HashSet<Owner>) -> Result<Vec<PathBuf>, DirectoryError> {
-        let mut removed = Vec::new();
+    pub fn sweep(&self, alive: &HashSet<Owner>) -> Swept {
+        let mut swept = Swept::default();
         for base in [&self.repositories, &self.cache, &self.bundle_cache] {
-            for kind in subdirectories(base)? {
+            for kind in swept.subdirectories(base) {
                 if kind == self.bundle_cache {
                     continue;
                 }
-                for namespace in subdirectories(&kind)? {
-                    for object in subdirectories(&namespace)? {
+                for namespace in swept.subdirectories(&kind) {
+                    for object in swept.subdirectories(&namespace) {
                         let owner = Owner::new(&last(&kind), &last(&namespace), &last(&object));
                         if !alive.contains(&owner) {
-                            remove(&object)?;
-                            removed.push(object);
+                            swept.remove(object);
                         }
                     }
                 }
             }
         }
-        Ok(removed)
+        swept
+    }
+}
+
+impl Swept {
+    fn subdirectories(&mut self, path: &Path) -> Vec<PathBuf> {
+        subdirectories(path).unwrap_or_else(|error| {
+            self.failed.push(error);
+            Vec::new()
+        })
+    }
+
+    fn remove(&mut self, path: PathBuf) {
+        match remove(&path) {
+            Ok(()) => self.removed.push(path),
+            Err(error) => self.failed.push(error),
+        }
     }
 }
 
@@ -263,12 +286,27 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, state.path().join("repos/resourcerepositories/team/link"))
             .unwrap();
 
-        let mut removed = directories.sweep(&HashSet::from([alive.clone()])).unwrap();
-        removed.sort();
-        assert_eq!(removed, [directories.repository(&namesake), directories.repository(&orphan)]);
+        let mut swept = directories.sweep(&HashSet::from([alive.clone()]));
+        swept.removed.sort();
+        assert_eq!(swept.removed, [directories.repository(&namesake), directories.repository(&orphan)]);
+        assert!(swept.failed.is_empty(), "{:?}", swept.failed);
         assert!(directories.repository(&alive).is_dir());
         assert!(store.is_dir());
         assert!(elsewhere.is_dir());
+    }
+
+    #[test]
+    fn a_sweep_goes_on_after_a_failure() {
+        let state = tempfile::tempdir().unwrap();
+        let directories = Directories::below(state.path());
+        let orphan = Owner::new("managedservers", "team", "orphan");
+        ensure_private(&directories.cache(&orphan)).unwrap();
+        fs::write(state.path().join("repos"), "").unwrap();
+        let swept = directories.sweep(&HashSet::new());
+        assert_eq!(swept.removed, [directories.cache(&orphan)]);
+        let [error] = swept.failed.as_slice() else { panic!("{:?}", swept.failed) };
+        let expected = format!("cannot list directory {}: ", state.path().join("repos").display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
     }
 
     #[test]

@@ -216,7 +216,7 @@ async fn reconcile(
     health: &Health,
     stop: &CancellationToken,
 ) -> Result<(), RuntimeError> {
-    sweep(context).await?;
+    sweep(context).await;
     let controllers = controller::run(Arc::clone(context));
     let deadline = async {
         stop.cancelled().await;
@@ -237,8 +237,9 @@ async fn reconcile(
     Ok(())
 }
 
-/// Removes the directories of objects that were deleted while the operator was not running.
-async fn sweep(context: &Context) -> Result<(), RuntimeError> {
+/// Removes the directories of objects that were deleted while the operator was not running. A directory that cannot be
+/// removed must not keep the operator from reconciling.
+async fn sweep(context: &Context) {
     let mut alive = HashSet::new();
     add_owners(&context.caches.repositories, &mut alive);
     add_owners(&context.caches.servers, &mut alive);
@@ -246,12 +247,14 @@ async fn sweep(context: &Context) -> Result<(), RuntimeError> {
     add_owners(&context.caches.policies, &mut alive);
     let directories = context.directories.clone();
     let swept = tokio::task::spawn_blocking(move || directories.sweep(&alive)).await;
-    if let Ok(removed) = swept {
-        for path in removed? {
+    if let Ok(swept) = swept {
+        for path in swept.removed {
             tracing::info!(path = %path.display(), "removed the directory of a deleted object");
         }
+        for error in swept.failed {
+            tracing::warn!(%error, "the cleanup of deleted objects is not complete");
+        }
     }
-    Ok(())
 }
 
 fn add_owners<T: Cached>(cache: &Cache<T>, owners: &mut HashSet<Owner>) {
