@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
 use kube::core::error_boundary::InvalidObject;
 use kube::core::object::HasStatus as _;
@@ -471,7 +472,7 @@ impl<R: Reconciler> Frame<R> {
         telemetry::conclude_span(reason, outcome.reason.is_failure());
         let written = round.publish(&outcome, failures).await;
         self.knows(key, round.written.take());
-        self.announce(&round.object, &outcome, reason_before).await;
+        self.announce(&round.object.object_ref(&()), &outcome, reason_before).await;
         written?;
         Ok(next_look(&outcome, failures, round.object.interval()))
     }
@@ -488,10 +489,9 @@ impl<R: Reconciler> Frame<R> {
         }
     }
 
-    async fn announce(&self, object: &R::Kind, outcome: &Outcome, reason_before: Option<&str>) {
-        let reference = object.object_ref(&());
+    async fn announce(&self, object: &ObjectReference, outcome: &Outcome, reason_before: Option<&str>) {
         for notice in &outcome.notices {
-            self.context.events.publish(&reference, notice).await;
+            self.context.events.publish(object, notice).await;
         }
         let reason = outcome.reason.into_str();
         let warning = outcome.reason.is_failure();
@@ -500,12 +500,13 @@ impl<R: Reconciler> Frame<R> {
         if outcome.reason != Reason::Reconciling && reason_before != Some(reason) && !is_announced {
             for reason in [Some(reason), outcome.event].into_iter().flatten() {
                 let notice = Notice { warning, reason, note: outcome.message.clone() };
-                self.context.events.publish(&reference, &notice).await;
+                self.context.events.publish(object, &notice).await;
             }
         }
     }
 
-    /// Reports an object that cannot be decoded, for example from before a schema change, in its status.
+    /// Reports an object that cannot be decoded, for example from before a schema change, in its status, its metrics and
+    /// an event.
     async fn report_undecodable(
         &self,
         key: &Key,
@@ -513,7 +514,9 @@ impl<R: Reconciler> Frame<R> {
     ) -> Result<Option<Duration>, kube::Error> {
         let message =
             format!("the object cannot be decoded: {}; apply it again in the current schema", invalid.error);
-        tracing::warn!(reason = Reason::SpecInvalid.into_str(), detail = message, "reconcile failed");
+        let outcome = Outcome::new(Reason::SpecInvalid, message);
+        let message = &outcome.message;
+        tracing::warn!(reason = outcome.reason.into_str(), detail = message, "reconcile failed");
         let resource = ApiResource::erase::<R::Kind>(&());
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
@@ -524,15 +527,17 @@ impl<R: Reconciler> Frame<R> {
             .and_then(|status| status.get("conditions"))
             .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
             .unwrap_or_else(Vec::new);
-        let verdict =
-            Verdict { reason: Reason::SpecInvalid, message: &message, failures: 1, facts: &[], generation };
+        let verdict = Verdict { reason: outcome.reason, message, failures: 1, facts: &[], generation };
         let conditions = conditions::compute(&previous, &verdict, Timestamp::now());
+        self.context.metrics.conditions(R::Kind::NAME, key.subject(), &previous, &conditions);
         // Keep all other fields, because they are still valid when the object can be decoded again.
         let mut status = current.cloned().unwrap_or_else(|| json!({}));
         status["observedGeneration"] = json!(generation);
         status["conditions"] = serde_json::to_value(conditions).map_err(kube::Error::SerdeError)?;
         let written =
             status::apply(&self.context.client, &resource, &object.metadata, current, &status).await?;
+        let reason_before = conditions::find(&previous, "Ready").map(|ready| ready.reason.as_str());
+        self.announce(&object.object_ref(&resource), &outcome, reason_before).await;
         self.knows(key, written.or(object.metadata.resource_version));
         Ok(None)
     }

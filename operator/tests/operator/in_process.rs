@@ -16,10 +16,11 @@ use declarest_operator::directories::Directories;
 use declarest_operator::runtime::{Platform, operate};
 use declarest_operator::standalone;
 use http_body_util::BodyExt as _;
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
-use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::admission::AdmissionRequest;
 use kube::runtime::conditions::is_deleted;
@@ -29,12 +30,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::support::ports::free_ports;
+
 const NAMESPACE: &str = "team";
 
 /// Runs the controllers in a task until the guard is dropped.
 fn run(client: &Client, state: &TempDir) -> DropGuard {
+    run_on(platform(client, state))
+}
+
+fn run_on(platform: Platform) -> DropGuard {
     let stop = CancellationToken::new();
-    let (platform, options, stopped) = (platform(client, state), options(), stop.clone());
+    let (options, stopped) = (options(), stop.clone());
     tokio::spawn(async move { operate(platform, &options, stopped).await });
     stop.drop_guard()
 }
@@ -118,6 +125,41 @@ async fn one_undecodable_object_is_reported_and_harms_no_other() {
     let message = bad.data["status"]["conditions"][0]["message"].as_str().unwrap();
     assert!(message.starts_with("the object cannot be decoded: "), "{message}");
     delete(&servers, &bad).await;
+}
+
+#[tokio::test]
+async fn an_object_that_becomes_undecodable_is_announced() {
+    let (client, state) = (standalone::Api::new(lax()).unwrap().client(), tempfile::tempdir().unwrap());
+    let [port] = free_ports();
+    let metrics_address = BindAddress::Host(format!("127.0.0.1:{port}"));
+    let _running = run_on(Platform { metrics_address, ..platform(&client, &state) });
+    let servers = servers(&client);
+    let shop = server("shop", &json!({"baseURL": "https://api.example.test"}));
+    servers.create(&PostParams::default(), &shop).await.unwrap();
+    until_reason(&servers, "shop", "Ready").await;
+    let undecodable = Patch::Merge(json!({"spec": {"http": "https://api.example.test"}}));
+    servers.patch("shop", &PatchParams::default(), &undecodable).await.unwrap();
+    until_reason(&servers, "shop", "SpecInvalid").await;
+
+    let scraped = reqwest::Client::builder().no_proxy().build().unwrap();
+    let scraped = scraped.get(format!("http://127.0.0.1:{port}/metrics")).send().await.unwrap();
+    let scraped = scraped.text().await.unwrap();
+    let is_ready = |line: &&str| line.contains("resource_condition{") && line.contains(r#"type="Ready""#);
+    let ready: Vec<&str> = scraped.lines().filter(is_ready).collect();
+    assert!(ready.len() == 1 && ready[0].contains(r#"status="False""#), "{ready:?}");
+
+    let events: Api<Event> = Api::namespaced(client, NAMESPACE);
+    for _ in 0..1000 {
+        let events = events.list(&ListParams::default()).await.unwrap().items;
+        let event = events.iter().find(|event| event.reason.as_deref() == Some("SpecInvalid"));
+        if let Some(event) = event {
+            let note = event.note.as_deref().unwrap();
+            assert!(note.starts_with("the object cannot be decoded: "), "{note}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("there is no event");
 }
 
 fn reviewer(client: &Client) -> Reviewer {
