@@ -218,20 +218,22 @@ async fn reference(
     let invalid = |error: &dyn std::fmt::Display| Failure::spec_invalid(format!("{field}: {error}"));
     match Reference::parse(text).map_err(|error| invalid(&error))? {
         Reference::Path(path) => {
-            let place = local(context.directories.bundles(), &path).await.map_err(|error| invalid(&error))?;
+            let directory = context.directories.bundles();
+            let place = local_bundle(directory, &path).map_err(|error| invalid(&error))?;
+            // The removal of a link changes no object, so the operator has to try again.
+            check_links(directory, &place).await.map_err(|error| unavailable(format!("{field}: {error}")))?;
             Ok(Some((field, Reference::Path(place))))
         }
         other => Ok(Some((field, other))),
     }
 }
 
-/// Returns the path of a local bundle, which must be below `directory`, also after symbolic links are resolved.
-async fn local(directory: &Path, path: &Path) -> Result<PathBuf, String> {
-    let place = local_bundle(directory, path)?;
+/// Checks that `place` is below `directory` also after symbolic links are resolved.
+async fn check_links(directory: &Path, place: &Path) -> Result<(), String> {
     // A path that cannot be resolved is reported when the bundle is opened.
-    let Ok(target) = tokio::fs::canonicalize(&place).await else { return Ok(place) };
+    let Ok(target) = tokio::fs::canonicalize(place).await else { return Ok(()) };
     match tokio::fs::canonicalize(directory).await {
-        Ok(directory) if target.starts_with(&directory) => Ok(place),
+        Ok(directory) if target.starts_with(&directory) => Ok(()),
         _ => Err(format!(
             "{} is outside of {} because of a symbolic link; remove the link",
             place.display(),
@@ -354,7 +356,10 @@ mod tests {
         symlink("shop", bundles.join("current")).unwrap();
         symlink("../cache", bundles.join("leak")).unwrap();
         let rooted = |text: &str| text.replace("ROOT", &root.path().display().to_string());
-        let found = local(&bundles, Path::new(&rooted(path))).await;
+        let found = match local_bundle(&bundles, Path::new(&rooted(path))) {
+            Ok(place) => check_links(&bundles, &place).await.map(|()| place),
+            Err(error) => Err(error),
+        };
         assert_eq!(found, expected.map(|name| bundles.join(name)).map_err(rooted));
     }
 }

@@ -1,6 +1,7 @@
 //! Metadata: in the repository, in a bundle, and from the server's own `OpenAPI` document.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -158,6 +159,24 @@ async fn a_bundle_that_cannot_be_had_is_named_with_its_field() {
         assert!(message.contains(expected), "{message}");
         world.delete::<ManagedServer>("server").await;
     }
+}
+
+#[tokio::test]
+async fn a_bundle_is_used_when_its_link_out_of_the_directory_is_removed() {
+    let server = RestServer::start(Config::default()).unwrap();
+    let world = World::start().await;
+    let bundles = world.state().join("bundles");
+    fs::create_dir_all(&bundles).unwrap();
+    symlink(world.state(), bundles.join("till-bundle")).unwrap();
+    let spec = json!({"http": {"baseURL": server.url()}, "metadata": {"bundle": "./till-bundle"}});
+    world.create(declarest("ManagedServer", "server", &spec)).await;
+    let message = world.server_reason("ArtifactUnavailable").await;
+    assert!(message.contains("because of a symbolic link; remove the link"), "{message}");
+    // No object changes.
+    fs::remove_file(bundles.join("till-bundle")).unwrap();
+    write_bundle(&world, "till-bundle", "/id");
+    world.artifacts_cached("Cached").await;
+    world.server_reason("Ready").await;
 }
 
 #[tokio::test]
