@@ -153,10 +153,7 @@ impl Candidates {
             Resource::named(path, rules, payload)
         })
         .await?;
-        let declared = match filled(&remote, declared).await? {
-            Some(declared) => declared,
-            None => return Ok(Fate::Gone),
-        };
+        let Some(declared) = filled(&remote, declared).await? else { return Ok(Fate::Gone) };
         let fate = self.fate(&remote, &declared, declared_in).await;
         if fate.is_err() {
             let needed = declared.depends_on().unwrap_or_default().into_iter();

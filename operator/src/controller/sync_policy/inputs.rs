@@ -93,7 +93,7 @@ impl Inputs {
 /// Returns whether the last fetch failed and an earlier fetch of the same spec can be used, so that drift is corrected
 /// while Git is not available. A name of the spec that an earlier fetch used may have an address that is denied now.
 fn serves_last_fetch(repository: &ResourceRepository) -> bool {
-    let reasons = [Reason::FetchFailed, Reason::SpecInvalid].map(Reason::into_str);
+    let reasons = [Reason::FetchFailed.into_str(), Reason::SpecInvalid.into_str()];
     let failed_fetch = conditions::find(repository.conditions(), "Ready")
         .is_some_and(|ready| reasons.contains(&ready.reason.as_str()));
     let fetched = repository.status.as_ref().and_then(|status| status.last_fetched_generation);
