@@ -32,9 +32,9 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
     derive = "PartialEq",
     doc = "A REST server whose resources are kept in sync with a ResourceRepository.",
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name": "Reachable", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Reachable')].status"}"#,
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.contract.phase"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Reachable", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Reachable')].status", "priority": 1}"#,
     printcolumn = r#"{"name": "URL", "type": "string", "jsonPath": ".spec.http.baseURL", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -32,7 +32,7 @@ async fn samples_are_accepted_and_listed_with_our_columns() {
         header.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect::<Vec<_>>().join(",")
     };
     assert_eq!(columns("rr"), "NAME,REVISION,READY,AGE");
-    assert_eq!(columns("ms"), "NAME,READY,PHASE,AGE,URL");
+    assert_eq!(columns("ms"), "NAME,READY,PHASE,AGE,REACHABLE,URL");
     assert_eq!(columns("sst"), "NAME,PROVIDER,READY,AGE");
     assert_eq!(columns("sp"), "NAME,REPO,SERVER,REVISION,LAST SYNC,READY,MODE,FAILED");
 }
