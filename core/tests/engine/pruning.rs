@@ -353,3 +353,48 @@ async fn a_reset_does_not_send_a_placeholder() {
     assert!(message.contains("its request has a placeholder"), "{message}");
     assert_eq!(server.writes(), [""; 0]);
 }
+
+/// A declared membership refers to a group that nobody declares, and cannot be written. Another one is removed.
+#[tokio::test]
+async fn a_claim_without_a_value_does_not_keep_other_resources() {
+    let server = ApiServer::rest(&["/groups/*/members"], Ids::Stated("user"));
+    server.put("/groups/g1/members/ana", json!({"group": "g1", "user": "ana"}));
+    let world = World::new(Config::default(), &[("members/_/metadata.yaml", MEMBERS)]);
+    let broken = json!({"group": r#"{{ref "/groups/none" "/id"}}"#, "user": "bob"}).to_string();
+    world.declare("members/none-bob/resource.json", &broken);
+    let report = world.sync_on(server.url(), &[("/members/g1-ana", &member_of("g1"))]).await;
+    let (_, message) = failure(&report);
+    assert!(message.contains("/members/none-bob: cannot resolve"), "{message}");
+    assert_eq!(server.writes(), ["DELETE /groups/g1/members/ana 204"]);
+}
+
+/// A commit removes a group and a membership that refers to it. The server deletes only empty groups.
+#[tokio::test]
+async fn a_candidate_is_deleted_before_what_it_refers_to() {
+    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
+        request.rest(store, if request.segments().len() > 2 { Ids::Stated("user") } else { Ids::Given })
+    });
+    server.put("/groups/g1", json!({"id": "g1", "name": "admins"}));
+    server.put("/groups/g1/members/ana", json!({"user": "ana"}));
+    let metadata = [
+        ("members/_/metadata.yaml", MEMBERS),
+        ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+    ];
+    let former = [("groups/admins/resource.json", r#"{"name":"admins"}"#)];
+    let earlier = World::new(Config::default(), &[&metadata[..], &former].concat());
+    let world = World::new(Config::default(), &metadata);
+    let membership = member_of(r#"{{ref "/groups/admins" "/id"}}"#);
+    let session = Session { client: client(server.url()), ..world.session() };
+    let candidate = |path: &str, payload: &str| Candidate {
+        path: LogicalPath::parse(path).unwrap(),
+        payload: decode(PayloadType::Json, payload.as_bytes()).unwrap(),
+        declared_in: Some(earlier.session().tree),
+    };
+    let prune =
+        vec![candidate("/groups/admins", r#"{"name":"admins"}"#), candidate("/members/ana", &membership)];
+    let selection = Selection { prune, ..Selection::default() };
+    let options = Options { allow_empty: true, ..Options::default() };
+    let report = sync::run(&session, selection, &options, &Stop::default()).await;
+    assert_eq!((report.stats.pruned, report.failures.len()), (2, 0), "{report:?}");
+    assert_eq!(server.writes(), ["DELETE /groups/g1/members/ana 204", "DELETE /groups/g1 204"]);
+}

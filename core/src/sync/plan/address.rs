@@ -48,9 +48,10 @@ pub fn stated_addresses(declared: &Resource) -> Option<[Address; 3]> {
 
 /// Whether an address of the resource has a reference without a value.
 pub fn has_unfilled_address(declared: &Resource) -> bool {
-    let Ok(evaluation) = declared.evaluation() else { return true };
-    let is_unfilled = |operation| {
-        request(&evaluation, operation, &Value::Null).map_or(true, |request| is_unfilled(&request))
+    let Ok(evaluation) = declared.evaluation() else { return false };
+    let is_unfilled = |operation| match request(&evaluation, operation, &Value::Null) {
+        Ok(request) => is_unfilled(&request),
+        Err(error) => error.lacks_reference(),
     };
     [OperationName::Get, OperationName::Delete].into_iter().any(is_unfilled)
 }

@@ -153,8 +153,18 @@ impl Candidates {
             Resource::named(path, rules, payload)
         })
         .await?;
-        let Some(declared) = filled(&remote, declared).await? else { return Ok(Fate::Gone) };
-        let fate = self.fate(&remote, &declared, declared_in).await;
+        let fate = match filled(&remote, declared.clone()).await {
+            Ok(Some(filled)) => self.fate(&remote, &filled, declared_in).await,
+            Ok(None) => Ok(Fate::Gone),
+            Err(error) => Err(error),
+        };
+        let fate = match fate {
+            // Only the payload without values names the resources that it refers to.
+            Ok(Fate::Needs(deletion)) => declared
+                .dependencies()
+                .map(|depends_on| Fate::Needs(Box::new(Action { depends_on, ..*deletion }))),
+            fate => fate,
+        };
         if fate.is_err() {
             let needed = declared.depends_on().unwrap_or_default().into_iter();
             let needed = needed.map(|path| (path, declared.path.clone()));
@@ -206,7 +216,7 @@ impl Candidates {
         if blocking(declared.path.clone(), is_parent).await? {
             return Ok(Fate::Kept(kept_for_others("Git declares resources below it".to_owned())));
         }
-        let (depends_on, read) = (declared.dependencies()?, remote.with_reader(declared));
+        let read = remote.with_reader(declared);
         let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
         let Some(deletion) = deletion else { return Ok(Fate::Gone) };
         if deletion.call().is_some_and(|call| is_unfilled(&call.request)) {
@@ -219,7 +229,7 @@ impl Candidates {
                 "Git declares {path}, which the server has at its address or below"
             ))));
         }
-        Ok(Fate::Needs(Box::new(Action { depends_on, ..deletion })))
+        Ok(Fate::Needs(Box::new(deletion)))
     }
 
     /// Returns the path of a declared resource whose address is the one that `deletion` removes or below it, if any.
@@ -518,10 +528,15 @@ impl Candidates {
                     Err(error) if error.lacks_reference() => return Ok(None),
                     Err(error) => return Err(error),
                 }
-                if declared.holds_references && states_address(&declared.rules) {
+                if declared.holds_references
+                    && states_address(&declared.rules)
+                    && has_unfilled_address(&declared)
+                {
                     match runtime.block_on(remote.filled(declared.clone())) {
                         Ok((filled, None)) => declared = filled,
+                        // Its address may contain the value, so only its names are known.
                         Ok((_, Some(_))) => {}
+                        Err(SyncError::Reference { .. } | SyncError::MalformedReference(..)) => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -543,17 +558,20 @@ impl Candidates {
     }
 }
 
+/// Whether the server does not have the resource that a reference needs.
+fn is_without_value(error: &SyncError) -> bool {
+    matches!(error, SyncError::Reference { why: Unresolved::Absent | Unresolved::Undeclared, .. })
+}
+
 /// Returns the candidate with the values that its payload refers to. Returns `None` if its address contains the value of a
 /// resource that does not exist: then it does not exist either.
 async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>, SyncError> {
-    if !declared.holds_references {
+    if !declared.holds_references || !has_unfilled_address(&declared) {
         return Ok(Some(declared));
     }
     let (declared, lacks) = match remote.filled(declared.clone()).await {
         Ok((filled, lacking)) => (filled, lacking.is_some()),
-        Err(SyncError::Reference { why: Unresolved::Absent | Unresolved::Undeclared, .. }) => {
-            (declared, true)
-        }
+        Err(error) if is_without_value(&error) => (declared, true),
         Err(error) => return Err(error),
     };
     Ok(Some(declared).filter(|declared| !lacks || !has_unfilled_address(declared)))
