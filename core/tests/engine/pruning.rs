@@ -354,7 +354,7 @@ async fn a_reset_does_not_send_a_placeholder() {
     assert_eq!(server.writes(), [""; 0]);
 }
 
-/// A declared membership refers to a group that nobody declares, and cannot be written. Another one is removed.
+/// A declared membership refers to a group that Git does not declare, and cannot be written. Another one is removed.
 #[tokio::test]
 async fn a_claim_without_a_value_does_not_keep_other_resources() {
     let server = ApiServer::rest(&["/groups/*/members"], Ids::Stated("user"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use declarest_core::sync::{Options, Recurrences};
+use declarest_core::sync::{Intent, Options, Recurrences};
 use rstest::rstest;
 use serde_json::json;
 
@@ -56,6 +56,32 @@ async fn a_refused_create_is_not_done(
         );
         assert!(!message.contains("c4nary"), "{message}");
     }
+}
+
+/// The answer shows the resource, which has an attribute for errors, without its password.
+#[tokio::test]
+async fn an_answer_without_write_only_attributes_is_the_resource() {
+    let server = ApiServer::start(&["/users"], |request: &Request, store| {
+        let mut answer = request.rest(store, Ids::Stated("name"));
+        if request.method == "PUT" {
+            answer = Answer::json(200, &json!({"name": "ana", "age": 7, "error": "the mail was not sent"}));
+        }
+        answer
+    });
+    server.put("/users/ana", json!({"name": "ana", "age": 3}));
+    let metadata = "resource: {id: /name, alias: /name, writeOnlyAttributes: [/pin]}";
+    let world = declaring(metadata, r#"{"name": "ana", "age": 7, "pin": 42}"#);
+    let report = world.sync_with(server.url(), &[], &options(true)).await;
+    assert_eq!((report.stats.updated, report.failures.len()), (1, 0), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_refused_create_that_was_requested_is_not_done() {
+    let server = refusing("POST", Ids::Given);
+    let world = declaring("resource: {id: /id, alias: /name}", r#"{"name": "ana"}"#);
+    let options = Options { intent: Intent::Create, ..Options::default() };
+    let (_, message) = failure(&world.sync_with(server.url(), &[], &options).await);
+    assert!(message.contains("quota exceeded") && !message.contains("c4nary"), "{message}");
 }
 
 /// A server that has created the resource, with an attribute for errors.

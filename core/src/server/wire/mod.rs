@@ -527,6 +527,11 @@ impl Exchange for Sending<'_> {
     }
 
     fn write_refused(&self, to: &Url, status: StatusCode) -> Failed {
+        if self.call.purpose == Purpose::Token {
+            let status = status.as_u16();
+            return self
+                .refused(format!("redirect with status {status} is not followed; correct the token URL"));
+        }
         Failed::finally(self.wire.unfollowed_write(self.call.request, to, status))
     }
 }

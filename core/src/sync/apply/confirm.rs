@@ -6,6 +6,7 @@ use super::remarks::shown_instead;
 use super::write::{Attempt, decided};
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Change, Difference, OperationName, Rendered};
+use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value, decode};
 use crate::server::{Request, Response};
 use crate::sync::model::{Call, Doubt, Failure, FailureReason, Reason, Resource, Step, SyncError, Wanted};
@@ -42,10 +43,13 @@ impl Attempt<'_> {
     /// Fails if the answer to an update states a failure, and the resource still differs in the same way, or has values that
     /// the server does not show.
     async fn check_statement(&self, update: &Call, response: &Response) -> Result<(), SyncError> {
-        if !states_failure(&update.request, response) {
+        if !response.is_doubtful() {
             return Ok(());
         }
         let desired = self.desired().await?;
+        if !states_failure(&update.request, response, Some(&desired)) {
+            return Ok(());
+        }
         let is_hidden = update.has_write_only || desired.rules.resolved().secret;
         let Ok(observed) = self.read(&desired).await else { return Err(self.not_done(response)) };
         let action = (Step::Update, Reason::Different);
@@ -116,7 +120,9 @@ impl Attempt<'_> {
 
     /// Handles the answer to a deletion, which may have to be confirmed by a read.
     pub async fn deleted(&self, response: &Response) -> Result<Step, SyncError> {
-        let doubt = states_failure(&self.call.request, response).then(|| self.not_done(response));
+        let declared = self.call.declared.as_deref();
+        let is_failure = states_failure(&self.call.request, response, declared);
+        let doubt = is_failure.then(|| self.not_done(response));
         if doubt.is_none() && (!self.call.by_name || self.resets()) {
             return Ok(Step::Delete);
         }
@@ -155,12 +161,19 @@ fn repeats(call: &Call, response: &Response) -> bool {
     sent.is_some() && sent == json(&response.body)
 }
 
-/// Whether the answer to a write states a failure. An answer with all members that were sent is the resource, which may
-/// have an attribute for errors.
-pub(super) fn states_failure(request: &Request, response: &Response) -> bool {
+/// Whether the answer to a write of `resource` states a failure. An answer with all members that were sent, except those
+/// that servers hide, is the resource, which may have an attribute for errors.
+pub(super) fn states_failure(request: &Request, response: &Response, resource: Option<&Resource>) -> bool {
+    let rules = resource.map(|resource| resource.rules.resolved());
+    let is_hidden = |name: &str| {
+        let hidden =
+            rules.iter().flat_map(|rules| rules.write_only_attributes.iter().chain(&rules.secret_attributes));
+        hidden.map(Pointer::tokens).any(|tokens| tokens.first().is_some_and(|first| first == name))
+    };
     let is_resource = || match (sent(request), json(&response.body)) {
         (Some(Value::Object(sent)), Some(Value::Object(shown))) => {
-            !sent.is_empty() && sent.keys().all(|name| shown.contains_key(name))
+            let mut visible = sent.keys().filter(|name| !is_hidden(name)).peekable();
+            visible.peek().is_some() && visible.all(|name| shown.contains_key(name))
         }
         _ => false,
     };

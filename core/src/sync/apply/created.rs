@@ -78,6 +78,10 @@ impl Attempt<'_> {
     /// Stores the id of the created resource, and completes the resource.
     pub async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let mut id = given::shown(self.call, response);
+        if self.action.reason == Reason::Requested && response.is_doubtful() {
+            let desired = self.desired().await?;
+            id = self.done_or_not(&desired, response, id)?;
+        }
         if self.action.reason == Reason::Missing {
             let desired = self.desired().await?;
             if self.call.deferred.is_empty() {
@@ -193,7 +197,7 @@ impl Attempt<'_> {
     ) -> Result<Option<String>, SyncError> {
         // No server shows a resource that is a secret as a whole.
         if desired.rules.resolved().secret {
-            return self.done_or_not(response, shown);
+            return self.done_or_not(desired, response, shown);
         }
         if let Some(created) = shown_whole(desired, response).await {
             return Ok(shown.or_else(|| given::shown_in(self.call, &created)));
@@ -205,12 +209,12 @@ impl Attempt<'_> {
                 // It exists, so the further pass must not create it even if the server does not show it yet.
                 self.expect(desired);
                 let _ = self.rest.set(Rest::Unread);
-                return self.done_or_not(response, id);
+                return self.done_or_not(desired, response, id);
             }
             // Later runs would not find it either.
             Err(error @ SyncError::Undecided(..)) => return Err(error),
             // The create itself succeeded, and some servers do not show all resources.
-            Err(_) => return self.done_or_not(response, id),
+            Err(_) => return self.done_or_not(desired, response, id),
         };
         if observed.payload.is_none() {
             return Err(self.not_shown(desired, response, id).await);
@@ -231,20 +235,25 @@ impl Attempt<'_> {
 
     /// Whether the answer to the create states a failure, and shows no `id` of a resource. It has the meaning of a status
     /// of failure then: the server has created nothing.
-    fn is_refused(&self, response: &Response, id: Option<&str>) -> bool {
-        id.is_none() && states_failure(&self.call.request, response)
+    fn is_refused(&self, desired: &Resource, response: &Response, id: Option<&str>) -> bool {
+        id.is_none() && states_failure(&self.call.request, response, Some(desired))
     }
 
     /// Returns the `id` of the created resource, unless the server has refused the create.
-    fn done_or_not(&self, response: &Response, id: Option<String>) -> Result<Option<String>, SyncError> {
-        if self.is_refused(response, id.as_deref()) { Err(self.not_done(response)) } else { Ok(id) }
+    fn done_or_not(
+        &self,
+        desired: &Resource,
+        response: &Response,
+        id: Option<String>,
+    ) -> Result<Option<String>, SyncError> {
+        if self.is_refused(desired, response, id.as_deref()) { Err(self.not_done(response)) } else { Ok(id) }
     }
 
     /// Returns the error of a create after which the server does not show the resource.
     async fn not_shown(&self, desired: &Resource, response: &Response, id: Option<String>) -> SyncError {
         let another = given::another(self.call, desired, response);
         let id = id.or_else(|| another.clone());
-        if self.is_refused(response, id.as_deref()) {
+        if self.is_refused(desired, response, id.as_deref()) {
             return self.not_done(response);
         }
         self.expect(desired);
@@ -327,14 +336,15 @@ impl Attempt<'_> {
     async fn taken(&self, desired: &Resource, error: ServerError) -> SyncError {
         let at = self.at(desired);
         let Some(collection) = at.path.parent() else { return error.into() };
-        let remote = self.writer.referred.with_references_only();
-        let ListAnswer::Listed { listing, .. } = &*remote.list_for(&at, &collection).await else {
+        let ListAnswer::Listed { listing, .. } = &*self.writer.new_lists.list_for(&at, &collection).await
+        else {
             return error.into();
         };
         let wanted = &desired.identity.alias;
         let alike =
             |entry: &&Entry| entry.states.alias && entry.alias != *wanted && is_alike(&entry.alias, wanted);
-        match listing.entries().iter().find(alike).filter(|_| !desired.rules.has_secret_id()) {
+        let is_secret = desired.rules.has_secret_id() || desired.rules.has_secret_alias();
+        match listing.entries().iter().find(alike).filter(|_| !is_secret) {
             Some(entry) => SyncError::Taken(error, entry.alias.clone()),
             None => error.into(),
         }

@@ -35,7 +35,7 @@ use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
     Action, Call, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Selection, Sending,
-    Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
+    Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
 use write::{Prepared, Writer};
@@ -122,7 +122,7 @@ impl Execution {
             let mut selection = Selection {
                 former: self.former.clone(),
                 declared: Some(self.declared),
-                deleted: self.report.stats.pruned,
+                sent: Sent { deletions: self.report.stats.pruned, replaced: self.doomed.len() },
                 ..Selection::default()
             };
             for path in again.into_keys() {

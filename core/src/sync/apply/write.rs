@@ -104,11 +104,12 @@ impl Writer {
     async fn failed_parent(&self, path: &LogicalPath) -> Option<LogicalPath> {
         let failed = {
             let failed = self.failed.lock();
-            path.ancestors().find(|parent| parent != path && failed.contains(parent))
+            let mut parents = path.ancestors().take_while(|parent| !self.has_created(parent));
+            parents.find(|parent| failed.contains(parent))
         };
-        let failed = failed.filter(|parent| !self.has_created(parent))?;
-        let remote = self.referred.with_references_only();
-        remote.parent_is_absent(path, false).await.then_some(failed)
+        let failed = failed?;
+        // This one remembers absent parents, which may have many children.
+        self.new_lists.parent_is_absent(path, false).await.then_some(failed)
     }
 
     /// Removes and returns the resources that differ after a successful update.

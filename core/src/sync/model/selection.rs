@@ -28,8 +28,17 @@ pub struct Selection {
     pub former: Option<Arc<dyn Tree>>,
     /// The number of resources that the scope declares, if it is known and differs from the selection.
     pub declared: Option<usize>,
-    /// The number of deletions that earlier passes of the run have sent. The limit of deletions counts them.
-    pub deleted: usize,
+    /// The deletions that earlier passes of the run have sent. The limit of deletions counts them.
+    pub sent: Sent,
+}
+
+/// The deletions that a run has sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// Their number.
+    pub deletions: usize,
+    /// The number of those of declared resources, which are created again.
+    pub replaced: usize,
 }
 
 /// A path that was declared once and is not declared now.

@@ -29,8 +29,8 @@ use serde::Serialize;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending, Stats,
-    Step, Stop, SyncError,
+    Action, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending, Sent,
+    Stats, Step, Stop, SyncError,
 };
 use crate::sync::observe::References;
 use graph::{Order, deadlock};
@@ -75,9 +75,9 @@ pub struct Plan {
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,
-    /// The number of deletions that earlier passes of the run have sent.
+    /// The deletions that earlier passes of the run have sent.
     #[serde(skip)]
-    pub(super) deleted: usize,
+    pub(super) sent: Sent,
     /// The path of the scope, if all of it was selected, and whether it includes everything below the path.
     #[serde(skip)]
     pub(super) scope: Option<(LogicalPath, bool)>,
@@ -93,7 +93,8 @@ impl Plan {
         self.spare_below_occupied();
         self.spare_above_kept();
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut doomed = Doomed { sent: self.deleted, ..Doomed::default() };
+        let Sent { deletions: sent, replaced } = self.sent;
+        let mut doomed = Doomed { replaced, sent, ..Doomed::default() };
         for action in self.actions.iter().filter(|action| action.step == Step::Delete) {
             if matches!(action.reason, Reason::Undeclared | Reason::Replaced) {
                 doomed.paths.push(action.path.clone());

@@ -13,7 +13,7 @@ const NAMED: usize = 5;
 pub struct Doomed {
     /// The resources to delete, including those that are created again.
     pub paths: Vec<LogicalPath>,
-    /// The number of those that are created again, which are declared.
+    /// The number of those, and of those that were sent, that are created again. They are declared.
     pub replaced: usize,
     /// The number of deletions that the passes before have sent.
     pub sent: usize,
@@ -68,7 +68,8 @@ mod tests {
     #[case((0, 0, 0), 0, true, PruneLimit::Percent(0), false, false)]
     #[case::replaced((60, 60, 0), 100, true, PruneLimit::Percent(50), false, true)]
     #[case::half_replaced((50, 50, 0), 100, true, PruneLimit::Percent(50), false, false)]
-    #[case::sent_before((10, 10, 1), 100, false, PruneLimit::Count(10), false, true)]
+    #[case::sent_before((10, 11, 1), 100, false, PruneLimit::Count(10), false, true)]
+    #[case::share_of_all_passes((15, 55, 40), 100, false, PruneLimit::Percent(50), false, true)]
     fn refusals(
         #[case] (doomed, replaced, sent): (usize, usize, usize),
         #[case] declared: usize,

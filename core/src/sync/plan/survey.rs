@@ -157,7 +157,7 @@ impl Surveyor {
             whole_scope: selection.whole_scope,
             scope: selection.scope.clone(),
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
-            deleted: selection.deleted,
+            sent: selection.sent,
             failures: std::mem::take(&mut selection.broken),
             given: given.collect(),
             references: self.bulk.remote.references(),

@@ -535,8 +535,8 @@ impl Candidates {
                     match runtime.block_on(remote.filled(declared.clone())) {
                         Ok((filled, None)) => declared = filled,
                         // Its address may contain the value, so only its names are known.
-                        Ok((_, Some(_))) => {}
-                        Err(SyncError::Reference { .. } | SyncError::MalformedReference(..)) => {}
+                        Ok((_, Some(_)))
+                        | Err(SyncError::Reference { .. } | SyncError::MalformedReference(..)) => {}
                         Err(error) => return Err(error),
                     }
                 }
