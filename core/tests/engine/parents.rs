@@ -217,16 +217,22 @@ async fn a_deletion_is_sent_below_the_id_of_its_parent() {
     assert_eq!(world.writes(), Vec::<String>::new());
 }
 
+/// A server that assigns the ids of groups, with a group of another client.
+fn staff() -> ApiServer {
+    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
+        request.rest(store, if request.segments().len() > 2 { Ids::Stated("id") } else { Ids::Given })
+    });
+    server.put("/groups/12", json!({"id": 12, "name": "staff"}));
+    server
+}
+
 /// The own group has a name that is the id of a group of another client, and does not exist yet.
 #[rstest]
 #[case::differs(json!({"id": "ana", "role": "guest"}))]
 #[case::equal(json!({"id": "ana", "role": "admin"}))]
 #[tokio::test]
 async fn a_child_of_a_missing_parent_is_not_that_of_the_parent_with_its_number(#[case] foreign: Value) {
-    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
-        request.rest(store, if request.segments().len() > 2 { Ids::Stated("id") } else { Ids::Given })
-    });
-    server.put("/groups/12", json!({"id": 12, "name": "staff"}));
+    let server = staff();
     server.put("/groups/12/members/ana", foreign.clone());
     let world =
         World::new(Config::default(), &[("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
@@ -241,10 +247,7 @@ async fn a_child_of_a_missing_parent_is_not_that_of_the_parent_with_its_number(#
 /// The own group fails before the plan has a create for it. Its name is the id of a group of another client.
 #[tokio::test]
 async fn a_child_of_a_parent_that_fails_in_the_plan_is_not_created() {
-    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
-        request.rest(store, if request.segments().len() > 2 { Ids::Stated("id") } else { Ids::Given })
-    });
-    server.put("/groups/12", json!({"id": 12, "name": "staff"}));
+    let server = staff();
     let world =
         World::new(Config::default(), &[("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
     world.declare("groups/12/resource.json", r#"{"name":"12","pin":"{{secret .}}"}"#);

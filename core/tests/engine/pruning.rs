@@ -283,6 +283,13 @@ operations:
   delete: {path: '/groups/{{/group}}/members/{{/user}}'}
 ";
 
+/// A server that assigns the ids of groups, and names their members by users.
+fn groups() -> ApiServer {
+    ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
+        request.rest(store, if request.segments().len() > 2 { Ids::Stated("user") } else { Ids::Given })
+    })
+}
+
 fn member_of(group: &str) -> String {
     json!({"group": group, "user": "ana"}).to_string()
 }
@@ -293,9 +300,7 @@ fn member_of(group: &str) -> String {
 #[case::no_group(false)]
 #[tokio::test]
 async fn a_candidate_is_deleted_at_the_address_of_its_references(#[case] exists: bool) {
-    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
-        request.rest(store, if request.segments().len() > 2 { Ids::Stated("user") } else { Ids::Given })
-    });
+    let server = groups();
     let metadata = [
         ("members/_/metadata.yaml", MEMBERS),
         ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
@@ -321,9 +326,7 @@ async fn a_candidate_is_deleted_at_the_address_of_its_references(#[case] exists:
 /// A commit renames the file and states the group by a reference.
 #[tokio::test]
 async fn a_claim_has_the_address_of_its_references() {
-    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
-        request.rest(store, if request.segments().len() > 2 { Ids::Stated("user") } else { Ids::Given })
-    });
+    let server = groups();
     server.put("/groups/g1", json!({"id": "g1", "name": "admins"}));
     server.put("/groups/g1/members/ana", json!({"group": "g1", "user": "ana"}));
     let metadata = [
@@ -371,9 +374,7 @@ async fn a_claim_without_a_value_does_not_keep_other_resources() {
 /// A commit removes a group and a membership that refers to it. The server deletes only empty groups.
 #[tokio::test]
 async fn a_candidate_is_deleted_before_what_it_refers_to() {
-    let server = ApiServer::start(&["/groups", "/groups/*/members"], |request, store| {
-        request.rest(store, if request.segments().len() > 2 { Ids::Stated("user") } else { Ids::Given })
-    });
+    let server = groups();
     server.put("/groups/g1", json!({"id": "g1", "name": "admins"}));
     server.put("/groups/g1/members/ana", json!({"user": "ana"}));
     let metadata = [

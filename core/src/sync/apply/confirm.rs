@@ -9,7 +9,9 @@ use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value, decode};
 use crate::server::{Request, Response};
-use crate::sync::model::{Call, Doubt, Failure, FailureReason, Reason, Resource, Step, SyncError, Wanted};
+use crate::sync::model::{
+    Call, Doubt, Failure, FailureReason, Observed, Reason, Resource, Step, SyncError, Wanted,
+};
 use crate::sync::tasks::evaluated;
 
 impl Attempt<'_> {
@@ -52,9 +54,7 @@ impl Attempt<'_> {
         }
         let is_hidden = update.has_write_only || desired.rules.resolved().secret;
         let Ok(observed) = self.read(&desired).await else { return Err(self.not_done(response)) };
-        let action = (Step::Update, Reason::Different);
-        let left = decided(action, desired, observed, None).await?.map(|action| action.differences);
-        let left = left.unwrap_or_default();
+        let left = differences(desired, observed).await?;
         let places = |differences: &[Difference]| {
             differences.iter().map(|it| (it.path.clone(), it.change)).collect::<Vec<_>>()
         };
@@ -108,8 +108,7 @@ impl Attempt<'_> {
             self.writer.session.knowledge.lose(&desired, None);
             return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
         }
-        let decided = decided((Step::Update, Reason::Different), desired, observed, None).await?;
-        Ok(decided.map(|action| action.differences).unwrap_or_default())
+        differences(desired, observed).await
     }
 
     /// Whether the action resets the resource instead of deleting it.
@@ -153,6 +152,12 @@ impl Attempt<'_> {
             None => Ok(Step::Delete),
         }
     }
+}
+
+/// Returns the differences that an update would correct, without those of write-only attributes.
+async fn differences(desired: Resource, observed: Observed) -> Result<Vec<Difference>, SyncError> {
+    let decided = decided((Step::Update, Reason::Different), desired, observed, None).await?;
+    Ok(decided.map(|action| action.differences).unwrap_or_default())
 }
 
 /// Whether the answer is the body of the request, so that the payload does not have to be read again to compare it.

@@ -61,8 +61,10 @@ pub async fn execute<F>(
         graph.release(place, &mut ready);
         // Here and not in the task, because only this span names the policy.
         if outcome.as_ref().is_ok_and(|done| done.step != Step::Skip) {
-            let (operation, at) = (action.operation(), action.pointers().join(" "));
-            tracing::info!(path = %action.path, operation, at, "resource written");
+            tracing::info!(
+                path = %action.path, operation = action.operation(), at = action.pointers().join(" "),
+                "resource written"
+            );
         }
         note(action, outcome);
     }

@@ -251,8 +251,7 @@ impl SyncError {
 
     /// Whether the address of the resource needs the value of a resource that the server does not have.
     pub(crate) fn lacks_reference(&self) -> bool {
-        let absent = |why: &Unresolved| matches!(why, Unresolved::Absent | Unresolved::Undeclared);
-        matches!(self, Self::Reference { at: None, why, .. } if absent(why))
+        matches!(self, Self::Reference { at: None, why, .. } if why.is_absence())
     }
 
     /// Whether the resource cannot be read by itself: the server rejects the request, or its path cannot be rendered.
@@ -400,6 +399,13 @@ pub enum Unresolved {
     /// The resource cannot be read.
     #[error("{0}")]
     Failed(Arc<SyncError>),
+}
+
+impl Unresolved {
+    /// Whether the server does not have the resource.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Self::Absent | Self::Undeclared)
+    }
 }
 
 /// The correction that identifies a resource by the id of its payload if its collection cannot be listed.

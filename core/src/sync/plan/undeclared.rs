@@ -21,9 +21,7 @@ use crate::path::{LogicalPath, is_within};
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile, Revision, Tree};
 use crate::server::Request;
-use crate::sync::model::{
-    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Unresolved, Wanted,
-};
+use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted};
 use crate::sync::observe::{Remote, desired, desired_at};
 use crate::sync::tasks::{blocking, evaluated};
 
@@ -558,11 +556,6 @@ impl Candidates {
     }
 }
 
-/// Whether the server does not have the resource that a reference needs.
-fn is_without_value(error: &SyncError) -> bool {
-    matches!(error, SyncError::Reference { why: Unresolved::Absent | Unresolved::Undeclared, .. })
-}
-
 /// Returns the candidate with the values that its payload refers to. Returns `None` if its address contains the value of a
 /// resource that does not exist: then it does not exist either.
 async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>, SyncError> {
@@ -571,7 +564,7 @@ async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>,
     }
     let (declared, lacks) = match remote.filled(declared.clone()).await {
         Ok((filled, lacking)) => (filled, lacking.is_some()),
-        Err(error) if is_without_value(&error) => (declared, true),
+        Err(SyncError::Reference { why, .. }) if why.is_absence() => (declared, true),
         Err(error) => return Err(error),
     };
     Ok(Some(declared).filter(|declared| !lacks || !has_unfilled_address(declared)))
