@@ -154,6 +154,12 @@ impl LogicalPath {
         std::iter::successors(self.parent(), Self::parent)
     }
 
+    /// Returns the closest path that contains this one and `other`.
+    pub(crate) fn common(&self, other: &Self) -> Self {
+        let contains = |path: &Self| other.is_within(path);
+        std::iter::successors(Some(self.clone()), Self::parent).find(contains).unwrap_or_else(Self::root)
+    }
+
     /// Returns the last segment of `path`, if it is exactly one level below this one.
     pub fn child_of<'a>(&self, path: &'a Self) -> Option<&'a str> {
         (path.parent().as_ref() == Some(self)).then(|| path.name())

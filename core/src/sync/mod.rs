@@ -27,7 +27,7 @@ use crate::metadata::Entry;
 use crate::path::LogicalPath;
 
 use apply::Execution;
-use model::Transcript;
+use model::{Start, Transcript};
 use plan::survey::{PART_TIME, Surveyor};
 use plan::undeclared::Candidates;
 
@@ -77,8 +77,9 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     report
 }
 
-/// Plans and applies in parts, or in one part if the plan has deletions. A run over the whole scope starts at the
-/// resource at which the last run was stopped. Also returns whether the plan had anything to write.
+/// Plans and applies in parts, or in one part if the plan has deletions. A run over the whole scope starts where the last
+/// run was stopped: at the first resource of that part, or behind the resources that were unreachable, because they would
+/// end this run, too. Also returns whether the plan had anything to write.
 async fn run_parts(
     surveyor: &Surveyor,
     session: &Session,
@@ -87,8 +88,14 @@ async fn run_parts(
     stop: &Stop,
 ) -> (Report, bool) {
     let whole_scope = selection.whole_scope;
-    if whole_scope && let Some(path) = session.knowledge.stopped_at(None) {
-        let next = selection.resources.partition_point(|file| file.path < path);
+    if whole_scope && let Some(start) = session.knowledge.begin_next_at(None) {
+        let files = &selection.resources;
+        let next = match start {
+            Start::At(path) => files.partition_point(|file| file.path < path),
+            Start::Behind(scope) => {
+                files.iter().rposition(|file| file.path.is_within(&scope)).map_or(0, |last| last + 1)
+            }
+        };
         selection.resources.rotate_left(next);
     }
     let mut plan = surveyor.begin(&mut selection).await;
@@ -98,12 +105,12 @@ async fn run_parts(
     let mut declared = surveyor.declared(selection);
     // Actions with dependencies wait for the last part, because their dependencies may be in any part. Replacements wait,
     // too, because the prune limit counts them.
-    let (mut had_work, mut stopped_at, mut held) = (false, None, Vec::new());
+    let (mut had_work, mut next, mut held) = (false, None, Vec::new());
     loop {
         let end = (!deletes).then(|| Instant::now() + PART_TIME);
         let first = surveyor.look_at_all(declared.as_mut(), end, &mut plan).await;
-        let next = Plan { whole_scope, declared: plan.declared, ..Plan::default() };
-        let mut part = std::mem::replace(&mut plan, next);
+        let empty = Plan { whole_scope, declared: plan.declared, ..Plan::default() };
+        let mut part = std::mem::replace(&mut plan, empty);
         let is_last = first.is_none() || deletes;
         if is_last {
             part.actions.append(&mut held);
@@ -114,7 +121,7 @@ async fn run_parts(
         had_work |= part.has_work();
         execution.apply(part).await;
         if stop.reason().is_some() {
-            stopped_at = stopped_at.or(first.clone());
+            next = next.or_else(|| first.clone().map(Start::At));
         }
         if is_last {
             break;
@@ -122,7 +129,7 @@ async fn run_parts(
     }
     execution.repeat().await;
     if whole_scope {
-        session.knowledge.stopped_at(stopped_at);
+        session.knowledge.begin_next_at(stop.aborted_at().cloned().map(Start::Behind).or(next));
     }
     (execution.finish().await, had_work)
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use declarest_core::error::Category;
+use declarest_core::path::LogicalPath;
 use declarest_core::server::Throttling;
-use declarest_core::sync::{self, FailureReason, Options, Outcome, Session, Stop};
+use declarest_core::sync::{self, FailureReason, Options, Outcome, Selection, Session, Stop};
 use rstest::rstest;
 use serde_json::json;
 
@@ -77,4 +78,36 @@ async fn a_server_without_time_is_left_alone() {
     world.server.fail(Matcher::method("POST"), 503, usize::MAX);
     let report = world.sync().await;
     assert_eq!((report.outcome, report.aborted_by), (Outcome::Failed, Some(Category::Transport)));
+}
+
+/// Behind a gateway, the server of one collection fails, and those of the others answer.
+#[rstest]
+#[case::first("a")]
+#[case::between("m")]
+#[case::last("z")]
+#[tokio::test]
+async fn a_collection_whose_server_is_down_does_not_keep_a_run_from_the_others(#[case] broken: &str) {
+    let collections = ["f", broken, "t"].map(|name| format!("/{name}")).to_vec();
+    let world = World::new(Config { collections, ..Config::default() }, &[]);
+    for (name, count) in [("f", 10), (broken, 30), ("t", 10)] {
+        for index in 0..count {
+            let id = format!("i{index:02}");
+            world.declare(&format!("{name}/{id}/resource.json"), &json!({"id": id}).to_string());
+        }
+    }
+    for index in 0..30 {
+        world.server.fail(Matcher::new("GET", &format!("/{broken}/i{index:02}")), 503, usize::MAX);
+    }
+    let throttling = Throttling { max_concurrent_requests: Some(4), ..Throttling::default() };
+    let session = Session { client: throttled(&world.server.url(), &throttling), ..world.session() };
+    let mut created = 0;
+    // The first run ends before it reads a resource that the server shows.
+    for _ in 0..2 {
+        let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let report = sync::run(&session, everything, &Options::default(), &Stop::default()).await;
+        let mut failures = report.failures.iter();
+        assert!(failures.any(|failure| failure.reason == FailureReason::NotAttempted), "{report:?}");
+        created += report.stats.created;
+    }
+    assert_eq!(created, 20);
 }

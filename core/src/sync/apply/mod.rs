@@ -491,7 +491,7 @@ impl Sender {
             let reason = "its request cannot be made".to_owned();
             return Err(SyncError::NotAttempted(action.path.clone(), reason));
         }
-        let outcome = self.stop.outcome(&action.path, self.prepare_and_write(action).await);
+        let outcome = self.stop.written(&action.path, self.prepare_and_write(action).await);
         outcome.map_err(|error| match error {
             SyncError::Server(_) | SyncError::Fixed(_) if self.writer.has_created(&action.path) => {
                 SyncError::Incomplete(Box::new(error))

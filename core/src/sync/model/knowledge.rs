@@ -50,10 +50,18 @@ struct Known {
     lost: HashMap<LogicalPath, Lost>,
     /// The last created resource of each collection that no list has shown yet, by the path of the collection on the server.
     witnesses: HashMap<LogicalPath, Witness>,
-    /// The resource at which the last run was stopped.
-    stopped_at: Option<LogicalPath>,
+    /// Where the next run begins, because the last one was stopped.
+    next: Option<Start>,
     /// The resources that refer to values of others, by the paths of the others.
     referrers: HashMap<LogicalPath, HashSet<Referrer>>,
+}
+
+/// Where a run begins to read.
+#[derive(Debug)]
+pub(crate) enum Start {
+    At(LogicalPath),
+    /// After the resources at and below this path.
+    Behind(LogicalPath),
 }
 
 /// A resource, and the pointer of the value to which it refers; `None` means any value.
@@ -335,9 +343,9 @@ impl Knowledge {
         self.0.lock().witnesses.remove(collection);
     }
 
-    /// Stores the resource at which a run was stopped, if any. Returns that of the run before.
-    pub(crate) fn stopped_at(&self, path: Option<LogicalPath>) -> Option<LogicalPath> {
-        std::mem::replace(&mut self.0.lock().stopped_at, path)
+    /// Stores where the next run begins, if a run was stopped. Returns what the run before stored.
+    pub(crate) fn begin_next_at(&self, path: Option<Start>) -> Option<Start> {
+        std::mem::replace(&mut self.0.lock().next, path)
     }
 }
 

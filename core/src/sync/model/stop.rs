@@ -1,8 +1,10 @@
 //! The early end of a run: on request, or after repeated failures.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::SyncError;
@@ -19,6 +21,9 @@ const STORE_FAILURES: u32 = 5;
 
 /// Ends a run early: on request (deletion, suspension, a new generation, shutdown, a deadline) or after repeated
 /// failures. Clones share one state and keep the first reason.
+///
+/// Behind a gateway, one of several servers may be down while the others answer. If other resources were read before, only
+/// the further resources below the same path as the failed ones are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<State>);
 
@@ -30,9 +35,42 @@ struct State {
     requested: CancellationToken,
     renewal: TokenRenewal,
     auth_failures: AtomicU32,
-    transport_failures: AtomicU32,
+    transport_failures: Mutex<Streak>,
     store_failures: AtomicU32,
+    /// Whether a resource succeeded since the start of the run, or since resources were left out.
+    succeeds: AtomicBool,
+    /// The paths below which no further resource is read, with the reasons.
+    left_out: Mutex<Vec<(LogicalPath, String)>>,
     aborted_by: OnceLock<Category>,
+    /// The path that contains the resources whose failures ended the run.
+    aborted_at: OnceLock<LogicalPath>,
+}
+
+/// Failures in a row, and the closest path that contains these resources.
+#[derive(Debug, Default)]
+struct Streak {
+    failures: u32,
+    scope: Option<LogicalPath>,
+}
+
+impl Streak {
+    /// Records a result for the resource at `path`. Returns the path that contains the failed resources if this is the
+    /// last of `limit` failures in a row.
+    fn record(&mut self, path: &LogicalPath, failed: bool, limit: u32) -> Option<LogicalPath> {
+        let Self { failures, scope } = mem::take(self);
+        if !failed {
+            return None;
+        }
+        let scope = match scope {
+            Some(scope) => scope.common(path),
+            None => path.parent().unwrap_or_else(LogicalPath::root),
+        };
+        if failures + 1 >= limit {
+            return Some(scope);
+        }
+        *self = Self { failures: failures + 1, scope: Some(scope) };
+        None
+    }
 }
 
 impl Stop {
@@ -60,12 +98,26 @@ impl Stop {
         client.until(self.0.requested.clone()).renewing(&self.0.renewal)
     }
 
-    /// Returns the outcome of the resource at `path`: "not attempted" if the end of the run prevented its request.
-    /// Records how the server answered.
-    pub(crate) fn outcome<T>(&self, path: &LogicalPath, done: Result<T, SyncError>) -> Result<T, SyncError> {
+    /// Returns the outcome of a write of the resource at `path`: "not attempted" if the end of the run prevented its
+    /// request. Records how the server answered.
+    pub(crate) fn written<T>(&self, path: &LogicalPath, done: Result<T, SyncError>) -> Result<T, SyncError> {
+        self.outcome(path, done, false)
+    }
+
+    /// As [`Self::written`], for a resource that was read.
+    pub(crate) fn read<T>(&self, path: &LogicalPath, done: Result<T, SyncError>) -> Result<T, SyncError> {
+        self.outcome(path, done, true)
+    }
+
+    fn outcome<T>(
+        &self,
+        path: &LogicalPath,
+        done: Result<T, SyncError>,
+        is_read: bool,
+    ) -> Result<T, SyncError> {
         let cancelled = matches!(done, Err(SyncError::Server(ServerError::Cancelled { .. })));
         let done = if cancelled { self.check(path).and(done) } else { done };
-        self.note(done.as_ref().err());
+        self.note(path, done.as_ref().err(), is_read);
         done
     }
 
@@ -73,6 +125,14 @@ impl Stop {
     pub(crate) fn check(&self, path: &LogicalPath) -> Result<(), SyncError> {
         let reason = self.reason().map(str::to_owned);
         reason.map_or(Ok(()), |reason| Err(SyncError::NotAttempted(path.clone(), reason)))
+    }
+
+    /// Fails if the resource at `path` is not to be read.
+    pub(crate) fn check_read(&self, path: &LogicalPath) -> Result<(), SyncError> {
+        self.check(path)?;
+        let left_out = self.0.left_out.lock();
+        let reason = left_out.iter().find(|(scope, _)| path.is_within(scope));
+        reason.map_or(Ok(()), |(_, reason)| Err(SyncError::NotAttempted(path.clone(), reason.clone())))
     }
 
     /// Returns the reason if the run was asked to end.
@@ -85,13 +145,21 @@ impl Stop {
         self.0.aborted_by.get().copied()
     }
 
+    /// Returns the closest path that contains the unreachable resources, if they ended the run.
+    pub(crate) fn aborted_at(&self) -> Option<&LogicalPath> {
+        self.0.aborted_at.get()
+    }
+
     /// Records how the server answered for one resource.
-    fn note(&self, error: Option<&SyncError>) {
+    fn note(&self, path: &LogicalPath, error: Option<&SyncError>, is_read: bool) {
         if error.is_some() {
             self.failed();
+        } else {
+            self.0.succeeds.store(true, Ordering::Relaxed);
         }
-        // A failed list fails all members of its collection. This counts as one failure of the collection.
-        if matches!(error, Some(SyncError::Undecided(..))) {
+        // A failed list fails all members of its collection. This counts as one failure of the collection. A resource that
+        // is left out was not read, or its request was under way.
+        if matches!(error, Some(SyncError::Undecided(..))) || self.check_read(path).is_err() {
             return;
         }
         let no_secrets = error.is_some_and(SyncError::is_of_secret_store);
@@ -108,11 +176,23 @@ impl Stop {
             self.abort(Category::Auth, reason);
         }
         let unreachable = error.is_some_and(SyncError::is_unreachable);
-        if is_enough(&self.0.transport_failures, unreachable, TRANSPORT_FAILURES) {
-            let reason =
-                format!("the server could not be reached for {TRANSPORT_FAILURES} resources in a row");
-            self.abort(Category::Transport, reason);
+        let scope = self.0.transport_failures.lock().record(path, unreachable, TRANSPORT_FAILURES);
+        if let Some(scope) = scope {
+            self.give_up(scope, is_read);
         }
+    }
+
+    /// Leaves out the resources below `scope`, where the server could not be reached. Ends the run if no other resource
+    /// was read before, or none since the last time.
+    fn give_up(&self, scope: LogicalPath, is_read: bool) {
+        let reason = format!("the server could not be reached for {TRANSPORT_FAILURES} resources in a row");
+        if is_read && !scope.is_root() && self.0.succeeds.swap(false, Ordering::Relaxed) {
+            let reason = format!("{reason} below {scope}");
+            self.0.left_out.lock().push((scope, reason));
+            return;
+        }
+        let _ = self.0.aborted_at.set(scope);
+        self.abort(Category::Transport, reason);
     }
 
     fn abort(&self, category: Category, reason: String) {

@@ -294,7 +294,7 @@ impl Surveyor {
     async fn look(&self, item: Item, expected: Option<Expected>) -> Looked {
         let (path, operation) = (item.subject().0.clone(), item.subject().1);
         let looked = async {
-            self.stop.check(&path)?;
+            self.stop.check_read(&path)?;
             let fate = match item {
                 Item::Desired(_, desired) => Fate::Needs(Box::new(self.look_at(desired?, expected).await?)),
                 Item::Undeclared(candidate) => self.sealed(self.candidates.decide(candidate).await?),
@@ -305,7 +305,7 @@ impl Surveyor {
             }
             Ok(fate)
         };
-        let outcome = self.stop.outcome(&path, looked.await);
+        let outcome = self.stop.read(&path, looked.await);
         if operation != PRUNE {
             self.bulk.looked_at(&path);
         }
