@@ -254,3 +254,21 @@ async fn a_reference_may_depend_on_another(#[case] template: &str, #[case] expec
         Err(reason) => assert!(report.failures[0].message.contains(reason), "{report:?}"),
     }
 }
+
+/// A resource that has the id of another one, which the server assigned.
+#[tokio::test]
+async fn an_id_may_be_that_of_another_resource() {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/users".to_owned(), "/profiles".to_owned()],
+        server_ids: vec!["/users".to_owned()],
+        ..Config::default()
+    });
+    scene.write("users/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.write("profiles/_/metadata.yaml", "resource: {id: /id}");
+    scene.declare("/users/ana", &json!({"name": "ana"}));
+    scene.declare("/profiles/ana", &json!({"id": r#"{{ref "/users/ana" "/id"}}"#, "text": "Ana"}));
+    for created in [2, 0, 0] {
+        let report = scene.run(Reading::Each).await;
+        assert_eq!((report.stats.created, report.stats.failed), (created, 0), "{report:?}");
+    }
+}

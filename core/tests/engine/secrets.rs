@@ -218,3 +218,29 @@ async fn a_reference_does_not_show_the_value_of_a_placeholder() {
         assert!(shown.contains("/groups/staff") && !shown.contains("c4nary"), "{shown}");
     }
 }
+
+/// The server has further tokens, so a list shows that it does not have one with the text of the placeholder.
+#[rstest]
+#[case::id("{id: /id, secretAttributes: [/id]}")]
+#[case::id_and_alias("{id: /id, alias: /name, secretAttributes: [/id]}")]
+#[case::alias("{alias: /id, secretAttributes: [/id]}")]
+#[tokio::test]
+async fn a_name_that_is_a_secret_is_that_of_the_server(#[case] rules: &str) {
+    let config = Config { collections: vec!["/tokens".to_owned()], ..Config::default() };
+    let metadata = format!("resource: {rules}");
+    let files = [
+        ("tokens/_/metadata.yaml", metadata.as_str()),
+        ("tokens/admin/resource.json", r#"{"id": "{{secret .}}", "name": "admin"}"#),
+    ];
+    let world = World::new(config, &files).with_secrets(&[("tokens/admin:/id", "c4nary-1")]).await;
+    for number in 0..23 {
+        let token = format!("t{number}");
+        let content = json(&format!(r#"{{"id": "{token}", "name": "{token}"}}"#));
+        world.server.put_by_hand(&format!("/tokens/{token}"), content);
+    }
+    for run in 0..3 {
+        let report = world.sync_on(&world.server.url(), &[]).await;
+        assert_eq!((report.stats.created, report.stats.failed), (usize::from(run == 0), 0), "{report:?}");
+    }
+    assert_eq!(world.live("/tokens/c4nary-1"), r#"{"id":"c4nary-1","name":"admin"}"#);
+}

@@ -17,7 +17,7 @@ use crate::metadata::{Evaluation, Identity, OperationName, Rendered, Rules, Subj
 use crate::path::{LogicalPath, is_within};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
-use crate::secrets::{Confidential, Secret};
+use crate::secrets::{Confidential, Secret, is_placeholder};
 use crate::server::{Body, Request, Response};
 
 /// A resource with its names, its rules and the payload for templates.
@@ -127,12 +127,16 @@ impl Resource {
 
     /// Returns the resource at `path` with this payload, and names by its rules.
     pub(crate) fn named(path: LogicalPath, rules: Arc<Rules>, payload: Value) -> Result<Self, SyncError> {
-        let identity = rules.identify(&path, &payload)?;
+        let holds_references = may_hold_any(&payload);
+        let identity = match rules.identify(&path, &payload) {
+            // The text of a reference may not be a name. Its value replaces it before the resource is read.
+            Err(_) if holds_references => rules.identify(&path, &rules.seed(&path))?,
+            identity => identity?,
+        };
         let decoded_name = match rules.path_names().decode(path.name()) {
             name if name == path.name() => None,
             name => Some(Arc::from(name)),
         };
-        let holds_references = may_hold_any(&payload);
         let (payload, secrets) = (Arc::new(payload), Arc::default());
         let (declared, descriptor, seeded, held, reading) = (None, None, false, Share::default(), None);
         Ok(Self {
@@ -151,6 +155,23 @@ impl Resource {
             values: None,
             secret_values: Arc::default(),
         })
+    }
+
+    /// Returns the resource with values in the place of references or placeholders, from which its names may be taken.
+    pub(crate) fn with_values(self, payload: Arc<Value>, secrets: Arc<[Pointer]>) -> Result<Self, SyncError> {
+        let identity = match self.rules.identify(&self.path, &payload) {
+            // References remain that have no value yet.
+            Err(_) if may_hold_any(&payload) => self.identity,
+            identity => identity?,
+        };
+        Ok(Self { identity, payload, secrets, ..self })
+    }
+
+    /// Whether a name is the text of a placeholder or a reference, whose value is not known yet.
+    pub(crate) fn has_unknown_name(&self) -> bool {
+        let names = [self.rules.identity().id(), self.rules.identity().alias()];
+        let mut stated = names.into_iter().filter_map(|name| name.evaluate(&self.payload).ok());
+        stated.any(|name| is_placeholder(&name) || may_hold_any(&Value::from(name)))
     }
 
     /// The name in the last segment of the path.

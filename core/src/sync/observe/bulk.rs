@@ -106,6 +106,7 @@ impl Bulk {
             && cell(&self.remote.lists, &collection)
                 .get()
                 .is_some_and(|list| is_absent(&list.clone().of(wanted), wanted))
+            && !wanted.has_unknown_name()
     }
 
     /// Returns the state of one member of the selection, or `None` if it is equal. Uses the list of its collection if

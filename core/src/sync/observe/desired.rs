@@ -148,8 +148,14 @@ impl Session {
         let scope = Scope::Resource(resource.path.clone());
         let payload = Arc::clone(&resource.payload);
         let resolved = self.secrets.resolve(&scope, resource.descriptor.as_ref(), payload).await?;
-        let secrets = if resolved.secrets.is_empty() { resource.secrets } else { resolved.secrets.into() };
-        Ok(Resource { payload: resolved.payload, secrets, ..resource })
+        if Arc::ptr_eq(&resolved.payload, &resource.payload) {
+            return Ok(resource);
+        }
+        let secrets = match resolved.secrets {
+            none if none.is_empty() => Arc::clone(&resource.secrets),
+            secrets => secrets.into(),
+        };
+        resource.with_values(resolved.payload, secrets)
     }
 }
 

@@ -255,7 +255,7 @@ impl Remote {
 
     async fn with_payload_values(
         &self,
-        mut resource: Resource,
+        resource: Resource,
     ) -> Result<(Resource, Option<Lacking>), SyncError> {
         let found = references(&resource.payload);
         let found = found.map_err(|error| SyncError::MalformedReference(resource.path.clone(), error))?;
@@ -273,8 +273,7 @@ impl Remote {
                 }
             }
         }
-        (resource.payload, resource.secrets) = (Arc::new(payload), secrets.into());
-        Ok((resource, pending))
+        Ok((resource.with_values(Arc::new(payload), secrets.into())?, pending))
     }
 
     /// Whether Git declares the resource at `path`.
