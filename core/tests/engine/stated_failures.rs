@@ -48,14 +48,30 @@ async fn a_refused_create_is_not_done(
     let world = declaring(metadata, r#"{"name": "ana"}"#);
     for _ in 0..2 {
         let report = world.sync_with(server.url(), &[], &options(watched)).await;
-        let (_, message) = failure(&report);
-        assert_eq!(report.stats.created, 0, "{report:?}");
+        let (reason, message) = failure(&report);
+        assert_eq!((report.stats.created, reason), (0, "ValidationError"), "{report:?}");
         assert!(
             message.contains("failed with status 200: ") && message.contains("quota exceeded"),
             "{message}"
         );
         assert!(!message.contains("c4nary"), "{message}");
     }
+}
+
+/// The server refuses a user until it has the other one, which the run creates later.
+#[tokio::test]
+async fn a_refused_create_is_sent_again_after_other_writes() {
+    let server = ApiServer::start(&["/users"], |request: &Request, store| {
+        let is_early = request.body["name"] == "ana" && store.get("/users/zoe").is_none();
+        if request.method == "POST" && is_early {
+            return Answer::json(200, &json!({"success": false, "message": "zoe is missing"}));
+        }
+        request.rest(store, Ids::Stated("name"))
+    });
+    let world = declaring("resource: {id: /name, alias: /name}", r#"{"name": "ana"}"#);
+    world.declare("users/zoe/resource.json", r#"{"name": "zoe"}"#);
+    let report = world.sync_with(server.url(), &[], &options(true)).await;
+    assert_eq!((report.stats.created, report.failures.len()), (2, 0), "{report:?}");
 }
 
 /// The answer shows the resource, which has an attribute for errors, without its password.

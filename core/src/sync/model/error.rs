@@ -230,7 +230,9 @@ impl SyncError {
             StatusCode::TOO_MANY_REQUESTS,
         ];
         match self {
-            Self::ParentFailed(..) | Self::Undecided(_, Doubt::NoList | Doubt::ParentId) => true,
+            Self::ParentFailed(..)
+            | Self::NotDone(..)
+            | Self::Undecided(_, Doubt::NoList | Doubt::ParentId) => true,
             error if error.lacks().is_some() => true,
             Self::Unsure(..) => false,
             error => error.of_server().and_then(ServerError::status).is_some_and(|status| {
@@ -358,6 +360,7 @@ impl Categorized for SyncError {
             | Self::Unfindable(..)
             | Self::IdNotSent(..)
             | Self::Vanished(..)
+            | Self::NotDone(..)
             | Self::MalformedReference(..)
             | Self::Reference { .. }
             | Self::UnboundedList(..)
@@ -374,7 +377,6 @@ impl Categorized for SyncError {
             Self::Unsure(..)
             | Self::UnderWay(..)
             | Self::NotShown(..)
-            | Self::NotDone(..)
             | Self::NotRecreated(..)
             | Self::NotCompleted(..)
             | Self::NotAttempted(..)
