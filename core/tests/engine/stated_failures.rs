@@ -58,6 +58,28 @@ async fn a_refused_create_is_not_done(
     }
 }
 
+/// The server has the user after the create, with another age, and refuses to update it.
+#[rstest]
+#[case::conflict(409)]
+#[case::lost(502)]
+#[tokio::test]
+async fn a_refused_update_of_a_resource_found_instead_of_created_is_not_done(#[case] status: u16) {
+    let server =
+        ApiServer::start(&["/users"], move |request: &Request, store| match request.method.as_str() {
+            "POST" => {
+                store.put("/users/ana", json!({"name": "ana", "age": 3}));
+                Answer::json(status, &json!({}))
+            }
+            "PUT" => Answer::text(200, "application/json", REFUSAL),
+            _ => request.rest(store, Ids::Stated("name")),
+        });
+    let world = declaring("resource: {id: /name, alias: /name}", r#"{"name": "ana", "age": 7}"#);
+    let report = world.sync_with(server.url(), &[], &options(true)).await;
+    let (reason, message) = failure(&report);
+    assert_eq!((report.stats.applied, reason), (0, "ValidationError"), "{report:?}");
+    assert!(message.contains("quota exceeded"), "{message}");
+}
+
 /// The server refuses a user until it has the other one, which the run creates later.
 #[tokio::test]
 async fn a_refused_create_is_sent_again_after_other_writes() {

@@ -42,6 +42,13 @@ impl Attempt<'_> {
         Ok(())
     }
 
+    /// Sends the update of a resource that was found instead of created. Fails if its answer states a failure.
+    pub async fn update(&self, update: &Call) -> Result<Response, SyncError> {
+        let response = self.exchange(&update.request).await?;
+        self.check_statement(update, &response).await?;
+        Ok(response)
+    }
+
     /// Fails if the answer to an update states a failure, and the resource still differs in the same way, or has values that
     /// the server does not show.
     async fn check_statement(&self, update: &Call, response: &Response) -> Result<(), SyncError> {

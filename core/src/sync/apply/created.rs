@@ -71,7 +71,7 @@ impl Attempt<'_> {
         }
         let Some(found) = self.writer.new_lists.read_member(&at).await? else { return Ok(None) };
         let Some(update) = self.take_over(desired, found).await? else { return Ok(Some(Step::Skip)) };
-        self.exchange(&update.request).await?;
+        self.update(&update).await?;
         Ok(Some(Step::Update))
     }
 
@@ -87,6 +87,7 @@ impl Attempt<'_> {
             if self.call.deferred.is_empty() {
                 id = self.complete(&desired, response, id).await?;
             } else {
+                id = self.done_or_not(&desired, response, id)?;
                 // The update that completes it may find no resource yet, and must not create a second one.
                 self.expect(&desired);
             }
@@ -326,7 +327,7 @@ impl Attempt<'_> {
             self.take_over(desired, observed).await?
         };
         if let Some(update) = update {
-            let response = self.exchange(&update.request).await?;
+            let response = self.update(&update).await?;
             self.writer.ids.learn(&self.action.path, self.call, &response);
         }
         Ok(Step::Create)
@@ -395,7 +396,7 @@ impl Attempt<'_> {
         match self.take_over(desired, found).await? {
             None => Ok(Step::Create),
             Some(update) => {
-                self.exchange(&update.request).await?;
+                self.update(&update).await?;
                 Ok(Step::Update)
             }
         }
