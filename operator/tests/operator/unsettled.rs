@@ -74,3 +74,37 @@ async fn what_never_converges_is_left_alone_until_something_changes() {
     assert_eq!(status.unsettled_resources, []);
     assert_eq!(server.counts().method("PUT"), 4);
 }
+
+/// The run of the commit has nothing to read, and the server keeps the resource.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_that_is_no_longer_declared_is_not_reported() {
+    let (world, git) = (World::start().await, GitRemote::new());
+    git.write("items/a/resource.json", r#"{"id": "a", "version": 0}"#);
+    git.write("shops/rio/resource.json", r#"{"id": "rio"}"#);
+    git.commit("items and shops");
+    git.push();
+    let server = RestServer::start(Config {
+        collections: vec!["/items".to_owned(), "/shops".to_owned()],
+        versioned: vec!["/items".to_owned()],
+        ..Config::default()
+    })
+    .unwrap();
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world
+        .create_policy(json!({"syncInterval": "1h", "source": {"path": "/"}, "sync": {"prune": false}}))
+        .await;
+    world.applied(&git.head()).await;
+    for _ in 0..2 {
+        run(&world, &server).await;
+    }
+    world.policy_reason("NeverConverges").await;
+
+    git.remove("items/a");
+    let revision = git.commit("the item is not declared");
+    git.push();
+    world.notify().await;
+    let status = world.applied(&revision).await;
+    assert_eq!((status.unsettled_resources, ready(&status.conditions).status.as_str()), (vec![], "True"));
+    assert!(server.get("/items/a").is_some());
+}

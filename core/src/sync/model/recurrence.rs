@@ -136,6 +136,11 @@ impl Recurrences {
         self.unsettled.iter()
     }
 
+    /// Removes the record of the resource at `path`, which is no longer declared.
+    pub fn forget(&mut self, path: &LogicalPath) {
+        self.unsettled.remove(path);
+    }
+
     /// Returns the mark of the differences of `action` for `desired`, whose payload without secrets is `payload`.
     /// `hides` means that the differences would show secrets.
     pub(crate) fn mark(&self, desired: &Resource, payload: &Value, action: &Action, hides: bool) -> Mark {

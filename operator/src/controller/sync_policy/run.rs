@@ -80,6 +80,7 @@ async fn run_on(
     }
     // Select the resources.
     let selected = running.select().await?;
+    running.forget(&selected.no_longer_declared);
     if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.whole_scope {
         let outcome = verdict::nothing_to_do(&mut running.round.status, &running.plan, &running.target);
         return Ok((outcome, None));
@@ -160,6 +161,14 @@ impl Running<'_, '_> {
         blocking("select resources", move || selection::select(&request, &pins)).await
     }
 
+    /// Removes resources from those that did not converge. An incremental run does not read them.
+    fn forget(&mut self, paths: &[LogicalPath]) {
+        for path in paths {
+            self.plan.recurrences.forget(path);
+            self.round.status.unsettled_resources.retain(|resource| resource.path != path.as_str());
+        }
+    }
+
     /// Records the inventory in the status. Call it only when the run is certain to start, because the inventory must
     /// not contain revisions that were never attempted.
     fn adopt(&mut self, selected: &Selected) {
@@ -195,6 +204,7 @@ impl Running<'_, '_> {
             },
             failed_applies: paths(&applies),
             failed_prunes: paths(&prunes),
+            unsettled: self.plan.recurrences.unsettled().map(|(path, _)| path.clone()).collect(),
             trigger: self.plan.trigger,
         })
     }

@@ -40,6 +40,8 @@ pub struct Request {
     /// Resources that the last run failed to apply.
     pub failed_applies: Vec<LogicalPath>,
     pub failed_prunes: Vec<LogicalPath>,
+    /// Resources that did not converge.
+    pub unsettled: Vec<LogicalPath>,
     pub trigger: Trigger,
 }
 
@@ -53,6 +55,8 @@ pub struct Selected {
     pub inventory_base: Revision,
     /// Whether the run prunes all that earlier revisions declared, except for what it keeps.
     pub settles_past: bool,
+    /// Resources that did not converge, and that Git no longer declares.
+    pub no_longer_declared: Vec<LogicalPath>,
 }
 
 /// Selects the changed resources if that is certain to be complete, otherwise the whole scope. Pins the commits that
@@ -64,8 +68,15 @@ pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryErro
     if let Some(applied) = &inventory.applied {
         selection.former = Some(Arc::new(request.mirror.tree(applied)?));
     }
+    let mut no_longer_declared = Vec::new();
+    for path in &request.unsettled {
+        if repository::resource_file(tree.as_ref(), path)?.is_none() {
+            no_longer_declared.push(path.clone());
+        }
+    }
     let settles_past = request.prune && kind == RunKind::Full;
-    Ok(Selected { selection, kind, trigger, tree, inventory_base: inventory.base, settles_past })
+    let inventory_base = inventory.base;
+    Ok(Selected { selection, kind, trigger, tree, inventory_base, settles_past, no_longer_declared })
 }
 
 fn choose(
