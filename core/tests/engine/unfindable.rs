@@ -167,7 +167,7 @@ async fn what_no_read_shows_is_not_created_again_on_the_same_server(
     world.declare("labels/bug/resource.json", r#"{"name": "bug"}"#);
     let mut knowledge = Arc::new(Knowledge::default());
     for _ in 0..2 {
-        let client = client(server.url()).with_attempt_timeout(Duration::from_millis(50));
+        let client = client(server.url()).with_attempt_timeout(Duration::from_millis(500));
         let session = Session {
             client,
             knowledge: Arc::clone(&knowledge),

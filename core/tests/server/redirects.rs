@@ -195,12 +195,12 @@ async fn a_redirect_to_a_host_that_stalls_is_not_an_outage_of_the_server(#[case]
     })
     .await;
     let gate = gate(None);
-    let timeout = Duration::from_millis(100);
+    let timeout = Duration::from_millis(500);
     let client = server.client(&gate).with_attempt_timeout(timeout);
     let before = client.concurrency();
     for _ in 0..2 {
         let error = client.send(&Request::new(Method::GET, "/x")).await.unwrap_err();
-        assert!(error.to_string().ends_with("no complete answer within 0.1 s"), "{error}");
+        assert!(error.to_string().ends_with("no complete answer within 0.5 s"), "{error}");
     }
     assert_eq!((gate.status().breaker_open, client.concurrency()), (false, before));
 }
@@ -208,13 +208,13 @@ async fn a_redirect_to_a_host_that_stalls_is_not_an_outage_of_the_server(#[case]
 #[tokio::test]
 async fn requests_per_second_counts_the_requests_after_redirects() {
     let server = chain().await;
-    let throttling = Throttling { requests_per_second: Some(50.0), burst: Some(1), ..Throttling::default() };
+    let throttling = Throttling { requests_per_second: Some(10.0), burst: Some(1), ..Throttling::default() };
     let gate = Arc::new(Gate::new(&throttling).unwrap());
     // The waits for the rate are not part of the attempt.
     let client = Client::new(server.settings(), gate, None).unwrap();
-    let client = client.with_attempt_timeout(Duration::from_millis(150));
+    let client = client.with_attempt_timeout(Duration::from_millis(900));
     let began = Instant::now();
     client.send(&Request::new(Method::GET, "/1")).await.unwrap();
     assert_eq!(server.seen().len(), 11);
-    assert!(began.elapsed() >= Duration::from_millis(10 * 20), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
 }

@@ -224,7 +224,7 @@ async fn every_attempt_has_its_own_time() {
         status(200)
     })
     .await;
-    let client = server.client(&gate(None)).with_attempt_timeout(Duration::from_millis(500));
+    let client = server.client(&gate(None)).with_attempt_timeout(Duration::from_millis(1500));
     client.send(&Request::new(Method::GET, "/x")).await.unwrap();
     assert_eq!(server.arrivals().len(), 2);
 }

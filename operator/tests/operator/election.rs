@@ -95,14 +95,14 @@ async fn a_standby_takes_over_soon_after_a_crash_and_at_once_after_a_stop() {
     let killed = Timestamp::now();
     first.kill();
     let after_crash = leads(&second).await.duration_since(killed);
-    assert!(after_crash < jiff::SignedDuration::from_secs(20), "{after_crash}");
+    assert!(after_crash < jiff::SignedDuration::from_secs(40), "{after_crash}");
 
     let third = second.start_replica(&[]).await;
     stands(&third).await;
     let stopped = Timestamp::now();
     assert!(tokio::task::block_in_place(|| second.terminate()).success(), "{}", second.log_tail());
     let after_stop = leads(&third).await.duration_since(stopped);
-    assert!(after_stop < jiff::SignedDuration::from_secs(3), "{after_stop}");
+    assert!(after_stop < jiff::SignedDuration::try_from(handover()).unwrap(), "{after_stop}");
 }
 
 /// The limit of one request per second delays the first look at all objects by more than the renew deadline.

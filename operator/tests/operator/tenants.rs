@@ -11,8 +11,8 @@ use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, Matcher, RestServer};
 use crate::support::world::{World, declarest, is_true};
 
-/// The delay that another namespace may cause.
-const DELAY: Duration = Duration::from_secs(2);
+/// The delay that a busy machine may cause. Without fairness, requests wait for the time of an attempt, 30 s.
+const DELAY: Duration = Duration::from_secs(10);
 /// More policies than workers.
 const POLICIES: usize = 80;
 
