@@ -80,7 +80,7 @@ test-root: ## Run the tests that need root: limits of memory, a full disk, and t
 .PHONY: test-products
 test-products: build ## Run bundles on the real products (needs Go or VAULT_BIN, Maven or KEYCLOAK_HOME, and the packages of .ci/packages)
 	vault=$$(hack/vault/build.sh) && keycloak=$$(hack/keycloak.sh) && \
-	RUST_TEST_THREADS=6 VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak \
+	RUST_TEST_THREADS=4 VAULT_BIN=$$vault KEYCLOAK_HOME=$$keycloak \
 	cargo test --workspace $(PRODUCT_TESTS:%=--test %) -- --show-output
 
 .PHONY: test-products-large

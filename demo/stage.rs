@@ -13,7 +13,7 @@ use super::rest_server::{Config, Requirement, RestServer};
 use super::screen;
 
 /// What a step may take, before the show fails. Above the policy's sync interval of 10 s.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(100);
 /// As in `manifests/secret.yaml`.
 const CREDENTIALS: (&str, &str) = ("declarest", "only-for-the-demo");

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use api_server::{Answer, ApiServer, Ids};
 
-const PATIENCE: Duration = Duration::from_millis(400);
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 fn write(root: &Path, file: &str, content: &str) {
     let file = root.join(file);

@@ -14,7 +14,7 @@ use crate::table::Tally;
 
 /// How long one attempt may take where answers are withheld, and elsewhere, where a request that times out because
 /// the machine is busy would prove nothing.
-const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What one server is to be asked at once, per second, and in one go.

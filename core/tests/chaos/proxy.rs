@@ -45,7 +45,7 @@ impl Proxy {
             server,
             chance,
             calm: AtomicBool::new(false),
-            traffic: Arc::new(Traffic::new(timeout * 4 / 5)),
+            traffic: Arc::new(Traffic::new(timeout / 2)),
             elsewhere: Elsewhere::start().await,
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));

@@ -15,7 +15,7 @@ use crate::rest_server::Config;
 use crate::world::{World, failure};
 
 /// How long lists may be late.
-const WAIT: Duration = Duration::from_millis(500);
+const WAIT: Duration = Duration::from_secs(3);
 
 /// A server that has this task, and assigns the ids of others.
 fn tasks(id: &str, name: &str) -> ApiServer {

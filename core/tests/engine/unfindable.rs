@@ -96,7 +96,7 @@ async fn later_runs_do_not_show_an_id_that_is_a_secret() {
     let world = World::new(Config::default(), &[("tokens/_/metadata.yaml", metadata)]);
     world.declare("tokens/admin/resource.json", r#"{"name": "admin"}"#);
     // No run looks for the result of a create before this time has passed.
-    let wait = Duration::from_millis(500);
+    let wait = Duration::from_secs(2);
     let session = Session { client: client(server.url()).with_attempt_timeout(wait), ..world.session() };
     for expected in ["does not show the resource", "/tokens/admin: created, but"] {
         let session = Session { secrets: world.session().secrets, ..session.clone() };

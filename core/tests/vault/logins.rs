@@ -55,12 +55,12 @@ async fn wrong_credentials_are_refused() {
 #[tokio::test]
 async fn a_short_lived_token_is_renewed_while_it_is_used() {
     let vault = Vault::start().await;
-    vault.admin(Method::POST, "auth/userpass/users/ops", json!({"token_ttl": "3s"})).await;
+    vault.admin(Method::POST, "auth/userpass/users/ops", json!({"token_ttl": "8s"})).await;
     let store = vault.store(KvVersion::V2);
     store.set(&key("a:k"), &secret("v")).await.unwrap();
     let tokens = vault.tokens().await;
-    let until = tokio::time::Instant::now() + Duration::from_secs(7);
-    // Three lives of the token, in which it is needed all the time.
+    let until = tokio::time::Instant::now() + Duration::from_secs(18);
+    // More than two lives of the token, in which it is needed all the time.
     while tokio::time::Instant::now() < until {
         assert_eq!(store.get(&key("a:k")).await.unwrap().expose(), "v");
         assert_eq!(vault.tokens().await, tokens, "it logged in again instead");

@@ -149,7 +149,7 @@ async fn an_object_that_becomes_undecodable_is_announced() {
     assert!(ready.len() == 1 && ready[0].contains(r#"status="False""#), "{ready:?}");
 
     let events: Api<Event> = Api::namespaced(client, NAMESPACE);
-    for _ in 0..1000 {
+    for _ in 0..3000 {
         let events = events.list(&ListParams::default()).await.unwrap().items;
         let event = events.iter().find(|event| event.reason.as_deref() == Some("SpecInvalid"));
         if let Some(event) = event {
@@ -280,7 +280,7 @@ async fn the_process_ends_when_a_watch_has_ended() {
 
     broken.store(true, Ordering::Relaxed);
     servers.create(&PostParams::default(), &server("second", &http)).await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(20), running).await;
+    let ended = tokio::time::timeout(Duration::from_mins(1), running).await;
     let error = ended.expect("the process runs on").unwrap().unwrap_err();
     assert_eq!(error.to_string(), "a task ended too early: watch of ManagedServer");
 }

@@ -195,7 +195,8 @@ async fn a_policy_waits_for_a_mirror_that_is_fetched_again() {
     fs::rename(&away, git.bare()).unwrap();
     world.notify().await;
     world.fetched(&git.head()).await;
-    world.patience = Duration::from_secs(10);
+    // Before the retry after a failed dependency, which comes after 30 s.
+    world.patience = Duration::from_secs(25);
     let status = world.finished("ManualRequest").await;
     assert!(is_true(&status.conditions, "Ready"));
     assert!(!world.log().contains("RepositoryUnavailable"), "{}", world.log_tail());

@@ -215,7 +215,7 @@ async fn a_receiver_that_hangs_or_fails_does_not_affect_syncs() {
         }
         let stopped = Instant::now();
         assert!(tokio::task::block_in_place(|| world.terminate()).success(), "{}", world.log_tail());
-        assert!(stopped.elapsed() < Duration::from_secs(10), "{:?}", stopped.elapsed());
+        assert!(stopped.elapsed() < Duration::from_secs(30), "{:?}", stopped.elapsed());
     }
 }
 
@@ -232,7 +232,7 @@ async fn a_receiver_that_hangs_delays_the_end_by_at_most_its_limit() {
     sync(&world, &Shop::default(), json!({})).await;
     let stopped = Instant::now();
     assert!(tokio::task::block_in_place(|| world.terminate()).success(), "{}", world.log_tail());
-    assert!(stopped.elapsed() < Duration::from_secs(12), "{:?}", stopped.elapsed());
+    assert!(stopped.elapsed() < Duration::from_secs(30), "{:?}", stopped.elapsed());
     assert!(
         world.log().contains("the last traces and metrics could not be exported"),
         "{}",

@@ -1,6 +1,7 @@
 //! A thousand resources over real Git transports.
 
 use declarest_core::server::MAX_CONCURRENCY;
+use declarest_operator::crd::SyncPolicy;
 use declarest_operator::crd::sync_policy::RunKind;
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ async fn a_thousand_resources_over_http_with_a_token() {
     world
         .create_repository(&http.url("desired.git"), json!({"tokenRef": {"name": "login", "key": "token"}}))
         .await;
-    world.create_policy(json!({"syncInterval": "20s"})).await;
+    world.create_policy(json!({"syncInterval": "1h"})).await;
     let status = world.applied(&git.head()).await;
     assert_eq!(usize::try_from(status.resource_stats.unwrap().created), Ok(RESOURCES));
     let peak = server.peak_concurrency();
@@ -75,6 +76,8 @@ async fn a_thousand_resources_over_http_with_a_token() {
     assert_eq!((stats.targeted, stats.updated, stats.pruned), (10, 10, 1));
     assert!(server.get("/items/i500").is_none());
 
+    world.patch::<SyncPolicy>("policy", json!({"spec": {"syncInterval": "10s"}})).await;
+    world.finished("SpecChanged").await;
     server.put_by_hand("/items/i700", json!({"id": "i700", "size": 99}));
     let status = world.finished("DriftDue").await;
     assert_eq!(status.last_sync_mode, Some(RunKind::Full));

@@ -42,8 +42,15 @@ async fn a_settled_world_is_left_in_peace() {
     world.create_policy(json!({})).await;
     world.applied(&git.head()).await;
     // The last status writes are still on their way through watches.
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let (before, fetches) = (versions(&world).await, http.requests());
+    let mut before = versions(&world).await;
+    let unchanged = loop {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        match versions(&world).await {
+            now if now == before => break now,
+            now => before = now,
+        }
+    };
+    let (before, fetches) = (unchanged, http.requests());
     server.reset_counts();
     tokio::time::sleep(WATCHED).await;
     assert_eq!(versions(&world).await, before, "something was written to Kubernetes");
@@ -86,6 +93,8 @@ async fn a_run_writes_twice_and_a_check_that_finds_nothing_once() {
     let create = async {
         world.create_repository(&git.file_url(), Value::Null).await;
         world.create_server(json!({"baseURL": server.url()})).await;
+        world.fetched(&git.head()).await;
+        world.server_reason("Ready").await;
         world.create_policy(json!({"syncInterval": "10s"})).await;
     };
     let (writes, ()) = tokio::join!(writes, create);

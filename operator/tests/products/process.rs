@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A product starts in 1 to 15 s on an idle machine; builds may run beside.
-const START_TIMEOUT: Duration = Duration::from_mins(4);
+const START_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Kills the program and its children, and removes the directory, when its stdin closes: that is when the test process
 /// ends in any way. Ctrl-C reaches the whole process group, so the shell ignores it.

@@ -1,6 +1,6 @@
 //! An operator, or a user of the command line, who keeps a product equal to the sample of its bundle.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use declarest_operator::crd::sync_policy::{ResourceStats, RunOutcome};
 use declarest_operator::crd::{SecretStore, SyncPolicy, SyncPolicyStatus};
@@ -180,7 +180,12 @@ impl Scene {
         });
         if let Some(world) = &self.world {
             world.replace_secret("store", &[("seed", &seed)]).await;
-            world.eventually("the product has the secret", || async { has().await.then_some(()) }).await;
+            // Some products lock accounts after failed logins that follow each other fast.
+            let looked = || async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                has().await.then_some(())
+            };
+            world.eventually("the product has the secret", looked).await;
             // The run that wrote it ends before the next one.
             self.full_run().await;
         } else {

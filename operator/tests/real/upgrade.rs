@@ -77,7 +77,7 @@ async fn install_old_definitions(cluster: &Cluster) {
     for definition in crd::all() {
         let mut object = declarest(&definition.spec.names.kind, "probe", &json!({"unknownToday": true}));
         object["metadata"]["namespace"] = json!("default");
-        let mut attempts = 0..600;
+        let mut attempts = 0..2400;
         while let Err(error) = cluster.apply(&object.to_string(), &["--dry-run=server", "--validate=strict"])
         {
             assert!(attempts.next().is_some(), "{error}");

@@ -13,7 +13,7 @@ use super::authority::Authority;
 use super::ports::free_ports;
 
 /// Starting both takes 5 to 10 s on an idle machine; builds may run beside.
-const START_TIMEOUT: Duration = Duration::from_mins(2);
+const START_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Runs a program that must not outlive the test process, and starts it again if it ends. The shell waits for the end
 /// of its stdin, which comes when the test process ends in any way, kill -9 included. It then kills the program and

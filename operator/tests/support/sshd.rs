@@ -189,7 +189,7 @@ fn spawn(at: &Path) -> Child {
 
 /// Waits until sshd says that it listens. False when it does not, usually because the port was taken.
 fn listens(at: &Path, wrapper: &mut Child) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while Instant::now() < deadline {
         let log = std::fs::read_to_string(at.join("log")).unwrap_or_default();
         if log.contains("Server listening on") {

@@ -424,8 +424,8 @@ fn everything_ends(#[case] text: &str) {
     let start = Instant::now();
     let result = within(limit, &expand(text), &Value::Null);
     assert!(matches!(result, Err(EvaluationError::Stopped(_))), "{result:.200?}");
-    // In debug builds, one native function on 256 MiB takes long.
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    // In debug builds and on busy machines, one native function on 256 MiB takes long.
+    assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
 }
 
 /// Replaces `X(…)` and `Y(…)` with 60 copies of their content.

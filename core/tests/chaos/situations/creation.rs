@@ -14,7 +14,7 @@ use crate::api_server::{Answer, ApiServer};
 const NAMES: &str = "resource: {id: /id, alias: /name}\n";
 
 /// How long the client waits for an answer.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Resources that a server is still at work on, and when they are there.
 type Late = Arc<Mutex<Vec<(Instant, String, Value)>>>;

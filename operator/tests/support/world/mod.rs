@@ -26,7 +26,7 @@ use super::faulty_api::FaultyApi;
 use super::served::Served;
 
 /// How long anything that a test waits for may take, unless it says otherwise.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// One of our kinds, or a Secret.
 pub trait Object:
