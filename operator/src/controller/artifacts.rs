@@ -50,7 +50,7 @@ struct Known {
 }
 
 /// The artifacts of one server. They do not change while they are in use.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ArtifactSet {
     bundle: Option<(Bundle, Arc<Documents>)>,
     api: Option<Arc<Api>>,
@@ -76,24 +76,51 @@ impl Artifacts {
     }
 
     /// Returns the artifacts that were fetched last for the current spec.
-    pub fn last(&self, server: &ManagedServer) -> Option<Arc<ArtifactSet>> {
+    fn last(&self, server: &ManagedServer) -> Option<Arc<ArtifactSet>> {
         let known = self.known.lock();
         let known = known.get(&server.key())?;
         (known.generation == server.metadata.generation).then(|| Arc::clone(&known.artifacts))
     }
 
+    /// Returns the artifacts of `server`. Fetches them if that is due or they are not known. If they cannot be fetched
+    /// again, the last ones are kept with the error.
+    pub async fn refresh(
+        &self,
+        context: &Context,
+        server: &ManagedServer,
+        client: &Client,
+        due: bool,
+    ) -> Result<Arc<ArtifactSet>, Failure> {
+        let Some(last) = self.last(server) else { return self.fetch(context, server, client).await };
+        if !due {
+            return Ok(last);
+        }
+        match self.fetch(context, server, client).await {
+            Err(failure) => {
+                let stale = ArtifactSet { stale: vec![failure.message], ..last.as_ref().clone() };
+                Ok(self.keep(server, stale))
+            }
+            fetched => fetched,
+        }
+    }
+
     /// Fetches the artifacts of `server` and keeps them.
-    pub async fn fetch(
+    async fn fetch(
         &self,
         context: &Context,
         server: &ManagedServer,
         client: &Client,
     ) -> Result<Arc<ArtifactSet>, Failure> {
         let known = self.last(server).and_then(|known| known.openapi.clone());
-        let artifacts = Arc::new(Box::pin(fetch(&self.bundles, context, server, client, known)).await?);
+        let artifacts = Box::pin(fetch(&self.bundles, context, server, client, known)).await?;
+        Ok(self.keep(server, artifacts))
+    }
+
+    fn keep(&self, server: &ManagedServer, artifacts: ArtifactSet) -> Arc<ArtifactSet> {
+        let artifacts = Arc::new(artifacts);
         let known = Known { generation: server.metadata.generation, artifacts: Arc::clone(&artifacts) };
         self.known.lock().insert(server.key(), known);
-        Ok(artifacts)
+        artifacts
     }
 
     /// Forgets the artifacts of a deleted server.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use declarest_core::digest::hex;
 use declarest_core::repository::Quota;
 use declarest_core::transport::Names;
 use futures::future::join_all;
@@ -13,6 +14,7 @@ use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::cache::{self, Cache, Cached, Change};
@@ -118,6 +120,23 @@ impl Context {
     pub fn parsed<K: Kind>(&self, object: &K) -> Result<(K, K::Parsed), Failure> {
         let namespace = object.key().namespace;
         self.settings.parsed_with(object, |name, value| telemetry::remember(&namespace, name, value))
+    }
+
+    /// Returns the SHA-256 of the names, uids and versions of all Secrets that an object uses. The reconcile loop records
+    /// them at the start of each round.
+    pub fn secrets_hash<K: Kind>(&self, key: &Key) -> String {
+        let mut hash = Sha256::new();
+        for name in self.dependencies.secrets(K::NAME, key) {
+            match self.caches.secrets.object(&key.namespace, &name) {
+                Some(secret) => {
+                    let uid = secret.uid().unwrap_or_default();
+                    let version = secret.resource_version().unwrap_or_default();
+                    hash.update(format!("{name}\0{uid}\0{version}\n"));
+                }
+                None => hash.update(format!("{name}\0missing\n")),
+            }
+        }
+        hex(&hash.finalize())
     }
 
     /// Returns the objects of kind `K` to reconcile because a Secret or claim that they use changed.

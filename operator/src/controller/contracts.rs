@@ -50,6 +50,9 @@ const KEPT: &str = "contract.json";
 /// The documents that were loaded last.
 pub struct Contracts {
     known: Mutex<HashMap<Key, Arc<Kept>>>,
+    /// The servers whose kept document is the result of the last load, and why it could not be loaded again, if it could
+    /// not.
+    loads: Mutex<HashMap<Key, Option<String>>>,
     /// The probers of the servers. To build one takes much longer than a probe.
     probers: Mutex<HashMap<Key, Arc<Prober>>>,
     passes: Semaphore,
@@ -60,6 +63,7 @@ impl Default for Contracts {
     fn default() -> Self {
         Self {
             known: Mutex::default(),
+            loads: Mutex::default(),
             probers: Mutex::default(),
             passes: Semaphore::new(PASSES),
             watches: TargetWatches::default(),
@@ -86,6 +90,7 @@ impl Contracts {
     pub fn forget(&self, context: &Context, key: &Key) {
         self.watches.set(&context.client, key, BTreeSet::new());
         self.known.lock().remove(key);
+        self.loads.lock().remove(key);
         self.probers.lock().remove(key);
     }
 
@@ -144,11 +149,13 @@ impl Contracts {
         answers.into_iter().chain(refused).collect()
     }
 
-    /// Loads and verifies the contract of the server of this round, and adds the result to its status and `outcome`.
+    /// Loads the contract of the server of this round if that is `due`, verifies it, and adds the result to its status and
+    /// `outcome`.
     pub async fn verify(
         &self,
         round: &mut Round<'_, ManagedServer>,
         client: Option<&Client>,
+        due: bool,
         outcome: Outcome,
     ) -> Outcome {
         let key = round.key();
@@ -161,7 +168,7 @@ impl Contracts {
         let former = round.status.contract.take().map(|former| *former);
         let now = Timestamp::now().as_second();
         // Load the document, and compare it with the cluster.
-        let found = self.find(round.context, &round.object, &spec, client).await;
+        let found = self.find(round.context, &round.object, &spec, client, due).await;
         let (fresh, failure) = match found {
             Found::Document { loaded, stale } => {
                 let document = loaded.document();
@@ -196,13 +203,14 @@ impl Contracts {
         outcome
     }
 
-    /// Returns the document. If it cannot be loaded, returns the last good one of the same source.
+    /// Returns the document. If it cannot be loaded, or that is not due, returns the last good one of the same source.
     async fn find(
         &self,
         context: &Context,
         server: &ManagedServer,
         spec: &ContractSpec,
         client: Option<&Client>,
+        due: bool,
     ) -> Found {
         let Some(source) = spec.binding.source() else {
             return Found::Nothing("spec.contract has no source".to_owned());
@@ -213,11 +221,19 @@ impl Contracts {
         let (key, identity) = (server.key(), sha256(Sha256::new_with_prefix(source.identity())));
         let file = context.directories.cache(&ManagedServer::owner(&key)).join(KEPT);
         let kept = self.kept(&key, &identity, &file).await;
+        let last = self.loads.lock().remove(&key).filter(|_| !due);
+        if let Some((kept, stale)) = kept.as_ref().zip(last) {
+            self.loads.lock().insert(key, stale.clone());
+            return Found::Document { loaded: kept.loaded.clone(), stale };
+        }
         let known = kept.as_ref().map(|kept| &kept.loaded);
         match load(context, server, spec, &source, client, known).await {
             Ok(loaded) => {
-                if known != Some(&loaded) && loaded.document().contract.is_some() {
-                    self.keep(key, file, Kept { identity, loaded: loaded.clone() }).await;
+                if loaded.document().contract.is_some() {
+                    self.loads.lock().insert(key.clone(), None);
+                    if known != Some(&loaded) {
+                        self.keep(key, file, Kept { identity, loaded: loaded.clone() }).await;
+                    }
                 }
                 Found::Document { loaded, stale: None }
             }
@@ -229,6 +245,7 @@ impl Contracts {
                 );
                 match kept {
                     Some(kept) => {
+                        self.loads.lock().insert(key, Some(failure.message.clone()));
                         Found::Document { loaded: kept.loaded.clone(), stale: Some(failure.message) }
                     }
                     None => Found::Nothing(failure.message),

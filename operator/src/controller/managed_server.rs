@@ -1,20 +1,23 @@
 //! ManagedServer: checks that a connection can be built, fetches the artifacts, probes the health check if one is
 //! configured, and verifies the contract if there is one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use declarest_core::server::Client;
 use futures::stream;
+use parking_lot::Mutex;
 
 use super::artifacts::Artifacts;
+use super::backoff;
 use super::conditions;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
 use super::error::Failure;
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
-use super::outcome::{Fact, Notice, Outcome, Truth};
+use super::outcome::{Fact, Notice, Outcome, Reason, Truth};
 use super::pools::Pools;
 use crate::crd::ManagedServer;
 use crate::directories;
@@ -24,7 +27,7 @@ pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
     let targets = pools.contracts.watches.changes();
     let wakeups = stream::select(context.dependents::<ManagedServer>(), targets);
     let objects = context.caches.servers.clone();
-    frame::run(ManagedServers(pools), context, &objects, wakeups).await;
+    frame::run(ManagedServers { pools, polls: Mutex::default() }, context, &objects, wakeups).await;
 }
 
 /// The condition of the artifacts, and the event when they are fetched.
@@ -33,7 +36,19 @@ const CACHED: &str = "ArtifactsCached";
 /// The reason of that condition if the last artifacts are used.
 const STALE: &str = "StaleArtifact";
 
-struct ManagedServers(Arc<Pools>);
+struct ManagedServers {
+    pools: Arc<Pools>,
+    polls: Mutex<HashMap<Key, Poll>>,
+}
+
+/// The generation of a server, and the digest of its Secrets.
+type Inputs = (i64, String);
+
+/// The last successful round that fetched everything.
+struct Poll {
+    inputs: Inputs,
+    at: Instant,
+}
 
 impl Reconciler for ManagedServers {
     type Kind = ManagedServer;
@@ -46,13 +61,25 @@ impl Reconciler for ManagedServers {
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
         // Build the client that policies use. This checks all settings and Secrets.
-        let client = self.0.servers.client(round.context, &round.object).await;
+        let client = self.pools.servers.client(round.context, &round.object).await;
+        let key = round.key();
+        let inputs = (round.generation(), round.context.secrets_hash::<ManagedServer>(&key));
+        let (started, rest) = (Instant::now(), self.rest(&inputs, round));
+        let due = rest.is_zero();
         let outcome = match &client {
-            Ok(client) => self.connected(round, client).await,
+            Ok(client) => self.connected(round, client, due).await,
             Err(failure) => failure.clone().into(),
         };
         // Verify the contract, also if the server cannot be used.
-        self.0.contracts.verify(round, client.as_ref().ok(), outcome).await
+        let outcome = self.pools.contracts.verify(round, client.as_ref().ok(), due, outcome).await;
+        let is_ready = outcome.reason == Reason::Ready;
+        if due && is_ready {
+            self.polls.lock().insert(key, Poll { inputs, at: started });
+        }
+        if due || !is_ready || outcome.requeue.is_some() {
+            return outcome;
+        }
+        outcome.with_requeue(backoff::jitter(rest))
     }
 
     async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
@@ -64,16 +91,28 @@ impl Reconciler for ManagedServers {
     }
 
     fn forget(&self, context: &Context, key: &Key) {
-        self.0.servers.forget(key);
-        self.0.artifacts.forget(key);
-        self.0.contracts.forget(context, key);
+        self.polls.lock().remove(key);
+        self.pools.servers.forget(key);
+        self.pools.artifacts.forget(key);
+        self.pools.contracts.forget(context, key);
     }
 }
 
 impl ManagedServers {
-    async fn connected(&self, round: &mut Round<'_, ManagedServer>, client: &Client) -> Outcome {
+    /// Returns how long nothing is to be downloaded again; zero if it is due. Changes of the target of the contract cause
+    /// many rounds.
+    fn rest(&self, inputs: &Inputs, round: &Round<'_, ManagedServer>) -> Duration {
+        let poll =
+            self.polls.lock().get(&round.key()).filter(|poll| poll.inputs == *inputs).map(|poll| poll.at);
+        let (Some(at), Some(interval)) = (poll, round.object.interval()) else { return Duration::ZERO };
+        let rest = interval.saturating_sub(at.elapsed());
+        // The wait before a round may be a tenth shorter.
+        if rest * 10 <= interval { Duration::ZERO } else { rest }
+    }
+
+    async fn connected(&self, round: &mut Round<'_, ManagedServer>, client: &Client, due: bool) -> Outcome {
         // Fetch the artifacts.
-        let outcome = match artifacts(round, &self.0.artifacts, client).await {
+        let outcome = match artifacts(round, &self.pools.artifacts, client, due).await {
             Ok(outcome) => outcome,
             Err(failure) => return failure.into(),
         };
@@ -91,12 +130,13 @@ impl ManagedServers {
     }
 }
 
-/// Fetches the bundle and the `OpenAPI` document, and records them in the status. If they cannot be fetched again,
+/// Fetches the bundle and the `OpenAPI` document if that is `due`, and records them in the status. If they cannot be fetched again,
 /// the last ones are used.
 async fn artifacts(
     round: &mut Round<'_, ManagedServer>,
     known: &Artifacts,
     client: &Client,
+    due: bool,
 ) -> Result<Outcome, Failure> {
     let (context, object) = (round.context, &round.object);
     let outcome = Outcome::ready("all references are valid");
@@ -105,25 +145,15 @@ async fn artifacts(
         (round.status.openapi_cache_path, round.status.metadata_cache_path) = (None, None);
         return Ok(outcome);
     }
-    let fetched = known.fetch(context, object, client).await;
-    let (artifacts, truth, reason, message) = match fetched {
-        Ok(artifacts) if !artifacts.stale.is_empty() => {
-            let stale = artifacts.stale.join("; ");
-            (artifacts, Truth::False, STALE, stale)
+    let artifacts = known.refresh(context, object, client, due).await?;
+    let (truth, reason, message) = match &artifacts {
+        artifacts if !artifacts.stale.is_empty() => (Truth::False, STALE, artifacts.stale.join("; ")),
+        artifacts if artifacts.warnings.is_empty() => {
+            (Truth::True, "Cached", "all artifacts are fetched and valid".to_owned())
         }
-        Ok(artifacts) if artifacts.warnings.is_empty() => {
-            (artifacts, Truth::True, "Cached", "all artifacts are fetched and valid".to_owned())
-        }
-        Ok(artifacts) => {
-            let warnings = artifacts.warnings.join("; ");
-            (artifacts, Truth::True, "Cached", warnings)
-        }
-        Err(failure) => match known.last(object) {
-            Some(stale) => (stale, Truth::False, STALE, failure.message),
-            None => return Err(failure),
-        },
+        artifacts => (Truth::True, "Cached", artifacts.warnings.join("; ")),
     };
-    if reason == STALE {
+    if due && reason == STALE {
         tracing::warn!(reason, detail = message, "artifacts cannot be fetched again; the last ones are used");
     }
     let before = conditions::find(object.conditions(), CACHED).map(|cached| cached.reason.as_str());

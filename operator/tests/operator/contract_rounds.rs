@@ -1,9 +1,10 @@
 //! When contracts are verified, what a verification announces, and what it starts.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use declarest_core::contract::status::{CheckKind, ContractStatus, Gate, Phase};
 use declarest_operator::crd::ManagedServer;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -132,6 +133,36 @@ async fn a_contract_is_verified_although_artifacts_cannot_be_fetched() {
     world.create(declarest("ManagedServer", "server", &spec)).await;
     let status = verified(&world, "the contract is verified", is(Phase::Reference)).await;
     assert_eq!(condition(&status.conditions, "Ready").reason, "ArtifactUnavailable");
+}
+
+/// The interval of ten minutes is later than the test ends.
+#[tokio::test]
+async fn a_changed_target_downloads_no_document_again() {
+    let (world, address) = (start_with(&[]).await, web().await);
+    deploy_shop(&world, address.port()).await;
+    let (text, asked) = (contract("1.0.0", address.port(), ""), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&asked);
+    let document = async move |uri: Uri| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let openapi = r#"{"openapi": "3.0.0", "info": {"title": "a", "version": "1"}, "paths": {}}"#;
+        if uri.path() == "/pacto.yaml" { text } else { openapi.to_owned() }
+    };
+    let source = serve(Router::new().fallback(document)).await;
+    let spec = json!({
+        "http": {"baseURL": NOWHERE},
+        "openapi": {"url": format!("http://{source}/openapi.json")},
+        "contract": {"url": format!("http://{source}/pacto.yaml"), "target": {"service": "shop"}},
+    });
+    world.create(declarest("ManagedServer", "server", &spec)).await;
+    verified(&world, "the documents are loaded", is(Phase::Healthy)).await;
+    for (image, phase) in [("r.io/shop:2", Phase::Degraded), ("r.io/shop:1", Phase::Healthy)] {
+        let image =
+            json!({"spec": {"template": {"spec": {"containers": [{"name": "shop", "image": image}]}}}});
+        world.patch::<k8s_openapi::api::apps::v1::Deployment>("shop", image).await;
+        let status = verified(&world, phase.as_str(), is(phase)).await;
+        assert_eq!(condition(&status.conditions, "ArtifactsCached").reason, "Cached");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
 /// The last copy also serves after a restart, and its checks are run.

@@ -83,7 +83,7 @@ impl Inputs {
         add_object(&mut own, policy);
         Fingerprint {
             config: ConfigHash { policy: short_hex(own), dependencies: short_hex(dependencies) },
-            secrets: secrets_hash(context, policy),
+            secrets: context.secrets_hash::<SyncPolicy>(&policy.key()),
             request: policy.annotations().get(SYNC_REQUEST).cloned(),
             revision: self.revision.clone(),
         }
@@ -136,24 +136,6 @@ fn add_secrets<K: Kind>(context: &Context, object: Option<K>, names: &mut BTreeS
     // An object that cannot be expanded is not ready, so its policies wait for it.
     let Some(expanded) = object.and_then(|object| context.expanded(&object).ok()) else { return };
     names.extend(expanded.secret_refs().into_iter().map(|(_, secret)| secret.name));
-}
-
-/// Returns the SHA-256 of the names, uids and versions of all Secrets that the policy depends on.
-fn secrets_hash(context: &Context, policy: &SyncPolicy) -> String {
-    let key = policy.key();
-    let mut hash = Sha256::new();
-    // The reconcile loop has recorded the dependencies at the start of this round.
-    for name in context.dependencies.secrets(SyncPolicy::NAME, &key) {
-        match context.caches.secrets.object(&key.namespace, &name) {
-            Some(secret) => {
-                let uid = secret.uid().unwrap_or_default();
-                let version = secret.resource_version().unwrap_or_default();
-                hash.update(format!("{name}\0{uid}\0{version}\n"));
-            }
-            None => hash.update(format!("{name}\0missing\n")),
-        }
-    }
-    hex(&hash.finalize())
 }
 
 /// Adds the server without its contract, because a change of the contract alone changes no resource.
