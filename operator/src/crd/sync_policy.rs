@@ -134,7 +134,7 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub last_full_resync_time: Option<Time>,
-    /// Hash of the versions of all referenced Secrets at the last completed run.
+    /// Hash of the versions of the Secrets of the server and the store at the last completed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_secret_resource_version_hash: Option<String>,
     /// Hash of the generations of the policy and its dependencies at the last completed run.

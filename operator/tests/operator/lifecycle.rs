@@ -8,6 +8,7 @@ use kube::api::{Patch, PatchParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, Matcher, RestServer};
 use crate::support::world::{World, condition, declarest, is_true};
@@ -485,6 +486,27 @@ async fn a_rotated_secret_is_used_without_a_restart_and_causes_a_full_run() {
     assert!(!world.log().contains("second"), "a secret is in the log");
     assert_eq!(status.last_sync_mode, Some(RunKind::Full));
     world.applied(&git.head()).await;
+}
+
+#[tokio::test]
+async fn a_rotated_token_of_git_causes_no_full_run() {
+    let (world, git, server) = (World::start().await, shops(), shop_server());
+    let http = GitHttp::start(git.root(), Some("first"));
+    world.create_secret("git", &[("token", "first")]).await;
+    let token = json!({"tokenRef": {"name": "git", "key": "token"}});
+    world.create_repository(&http.url("desired.git"), token).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({})).await;
+    let before = world.applied(&git.head()).await;
+    http.set_token("second");
+    world.replace_secret("git", &[("token", "second")]).await;
+    git.write("shops/oslo/resource.json", r#"{"id": "oslo"}"#);
+    let second = git.commit("second");
+    git.push();
+    world.notify().await;
+    let status = world.applied(&second).await;
+    assert_eq!(status.last_trigger.as_deref(), Some("RevisionChanged"));
+    assert_eq!(status.last_full_resync_time, before.last_full_resync_time);
 }
 
 #[tokio::test(flavor = "multi_thread")]

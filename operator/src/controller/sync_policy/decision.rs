@@ -29,7 +29,7 @@ pub struct Situation<'a> {
 pub struct Fingerprint {
     /// Spec generations and artifact digests of the policy and its dependencies.
     pub config: ConfigHash,
-    /// Versions of all Secrets that they refer to.
+    /// Versions of the Secrets of the server and the store.
     pub secrets: String,
     /// The value of the annotation that requests a run.
     pub request: Option<String>,

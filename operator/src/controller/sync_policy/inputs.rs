@@ -117,14 +117,14 @@ fn not_ready<K: Kind>(object: &K) -> Failure {
     Failure::new(Reason::DependencyNotReady, message)
 }
 
-/// Returns the Secrets that the dependencies of a policy refer to. They are read from the specs of the dependencies,
-/// because after a restart a policy may be reconciled before its dependencies.
+/// Returns the Secrets that the server and the store of a policy refer to. Those of the repository affect no resource: a
+/// new token fetches the same commits. The Secrets are read from the specs, because after a restart a policy may be
+/// reconciled before its dependencies.
 pub fn secret_names(context: &Context, policy: &SyncPolicy) -> BTreeSet<String> {
     let Key { namespace, .. } = policy.key();
     let spec = &policy.spec;
     let caches = &context.caches;
     let mut names = BTreeSet::new();
-    add_secrets(context, caches.repositories.get(&namespace, &spec.resource_repository_ref.name), &mut names);
     add_secrets(context, caches.servers.get(&namespace, &spec.managed_server_ref.name), &mut names);
     if let Some(store) = &spec.secret_store_ref {
         add_secrets(context, caches.stores.get(&namespace, &store.name), &mut names);
