@@ -65,12 +65,14 @@ async fn the_default_manifests_install_the_operator_without_a_namespace_of_their
 }
 
 /// Verb, group, resource, subresource, namespace and whether the operator may.
-const RIGHTS: [(&str, &str, &str, &str, &str, bool); 20] = [
+const RIGHTS: [(&str, &str, &str, &str, &str, bool); 24] = [
     ("list", "declarest.io", "syncpolicies", "", "default", true),
     ("watch", "declarest.io", "managedservers", "", "default", true),
     ("patch", "declarest.io", "resourcerepositories", "", "default", true),
+    ("update", "declarest.io", "resourcerepositories", "", "default", false),
     ("patch", "declarest.io", "secretstores", "status", "default", true),
-    ("update", "declarest.io", "syncpolicies", "finalizers", "default", true),
+    ("update", "declarest.io", "secretstores", "status", "default", false),
+    ("update", "declarest.io", "syncpolicies", "finalizers", "default", false),
     ("create", "declarest.io", "syncpolicies", "", "default", false),
     ("delete", "declarest.io", "managedservers", "", "default", false),
     ("watch", "", "namespaces", "", "", true),
@@ -80,9 +82,11 @@ const RIGHTS: [(&str, &str, &str, &str, &str, bool); 20] = [
     ("create", "", "persistentvolumeclaims", "", "default", true),
     ("delete", "", "persistentvolumeclaims", "", "default", false),
     ("create", "events.k8s.io", "events", "", "default", true),
-    ("patch", "", "events", "", "default", true),
+    ("patch", "events.k8s.io", "events", "", "default", false),
+    ("create", "", "events", "", "default", false),
     ("update", "coordination.k8s.io", "leases", "", OPERATOR_NAMESPACE, true),
     ("delete", "coordination.k8s.io", "leases", "", OPERATOR_NAMESPACE, true),
+    ("watch", "coordination.k8s.io", "leases", "", OPERATOR_NAMESPACE, false),
     ("update", "coordination.k8s.io", "leases", "", "default", false),
     ("get", "", "pods", "", "default", false),
     ("escalate", "rbac.authorization.k8s.io", "clusterroles", "", "default", false),
