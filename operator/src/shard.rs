@@ -219,16 +219,22 @@ impl Keeper {
         let wanted = wanted(&self.client, &self.members);
         pin_mut!(wanted);
         let mut current = None;
+        let mut pause = self.timing.retry_period;
         let owned = self.namespaces.0.clone().unwrap_or_default();
         self.recall().await;
         loop {
-            tokio::select! {
-                Some(wanted) = wanted.next() => current = Some(wanted),
-                () = owned.ended.notified(), if current.as_ref().is_some_and(|wanted| self.is_leaving(wanted)) => {}
-                // Claims of other shards are read again.
-                () = tokio::time::sleep(self.timing.retry_period),
-                    if current.as_ref().is_some_and(|wanted| self.is_incomplete(wanted)) => {}
-            }
+            let longer = tokio::select! {
+                Some(wanted) = wanted.next() => {
+                    current = Some(wanted);
+                    None
+                }
+                () = owned.ended.notified(),
+                    if current.as_ref().is_some_and(|wanted| self.is_leaving(wanted)) => None,
+                // Claims of other shards are read again, with increasing pauses: another shard may hold them for ever.
+                () = tokio::time::sleep(pause),
+                    if current.as_ref().is_some_and(|wanted| self.is_incomplete(wanted)) => Some(pause * 2),
+            };
+            pause = longer.map_or(self.timing.retry_period, |pause| pause.min(self.timing.duration));
             if let Some(wanted) = &current {
                 self.settle(wanted).await;
             }
@@ -263,8 +269,16 @@ impl Keeper {
         }
         let missing: Vec<&String> =
             wanted.iter().filter(|namespace| !self.namespaces.owns(namespace)).collect();
+        if missing.is_empty() {
+            return;
+        }
+        // One list has all claims, and the leases of their holders.
+        let leases = match self.leases.list(&ListParams::default()).await {
+            Ok(leases) => leases.into_iter().map(|lease| (lease.name_any(), lease)).collect(),
+            Err(error) => return tracing::warn!(%error, "cannot list the claims on namespaces"),
+        };
         for namespace in missing {
-            match self.claim(namespace).await {
+            match self.claim(namespace, &leases).await {
                 Ok(true) => {
                     tracing::info!(namespace, shard = self.shard, "claimed the namespace");
                     self.namespaces.gain(namespace);
@@ -303,23 +317,24 @@ impl Keeper {
     }
 
     /// Takes the claim on a namespace. Returns whether this shard has it.
-    async fn claim(&mut self, namespace: &str) -> Result<bool, kube::Error> {
+    async fn claim(&mut self, namespace: &str, leases: &Leases) -> Result<bool, kube::Error> {
         // An operator of all namespaces has no claims.
-        if self.has_leader(&lease_name(None)).await? {
+        if self.has_leader(&lease_name(None), leases) {
             return Ok(false);
         }
         let name = claim_name(namespace);
-        let Some(mut claim) = self.leases.get_opt(&name).await? else {
+        let Some(claim) = leases.get(&name) else {
             let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
             let claim = Lease { metadata, spec: Some(self.held(None)) };
             return written(self.leases.create(&PostParams::default(), &claim).await);
         };
-        let holder = holder(&claim);
+        let holder = holder(claim);
         let is_free = holder.is_empty() || holder == self.shard;
-        if !is_free && self.has_leader(&lease_name(Some(holder))).await? {
+        if !is_free && self.has_leader(&lease_name(Some(holder)), leases) {
             return Ok(false);
         }
-        claim.spec = Some(self.held(claim.spec.as_ref()));
+        // If the claim has changed after it was listed, the write fails.
+        let claim = Lease { spec: Some(self.held(claim.spec.as_ref())), ..claim.clone() };
         written(self.leases.replace(&name, &PostParams::default(), &claim).await)
     }
 
@@ -361,10 +376,10 @@ impl Keeper {
 
     /// Returns whether a lease may be held: it has a holder, and this process has not seen it unchanged for its whole
     /// duration.
-    async fn has_leader(&mut self, lease: &str) -> Result<bool, kube::Error> {
-        let spec = self.leases.get_opt(lease).await?.and_then(|lease| lease.spec).unwrap_or_default();
+    fn has_leader(&mut self, lease: &str, leases: &Leases) -> bool {
+        let spec = leases.get(lease).and_then(|lease| lease.spec.clone()).unwrap_or_default();
         if spec.holder_identity.as_deref().unwrap_or_default().is_empty() {
-            return Ok(false);
+            return false;
         }
         let now = Instant::now();
         let since = match self.seen.get(lease) {
@@ -372,9 +387,12 @@ impl Keeper {
             _ => now,
         };
         self.seen.insert(lease.to_owned(), (spec, since));
-        Ok(now.duration_since(since) < self.timing.duration)
+        now.duration_since(since) < self.timing.duration
     }
 }
+
+/// The claims, and the leases of the leader elections, by their names.
+type Leases = HashMap<String, Lease>;
 
 /// The start of the names of claims.
 const CLAIM: &str = "declarest-operator-namespace-";
@@ -442,5 +460,50 @@ fn wanted(client: &Client, members: &Members) -> impl Stream<Item = HashSet<Stri
                 })
                 .right_stream()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// All requests are lists: the claims of other shards are neither read one by one nor written.
+    #[tokio::test(start_paused = true)]
+    async fn claims_of_another_shard_are_listed_rarely() {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (seen, started) = (Arc::clone(&requests), Instant::now());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().push(format!("{} {}", request.method(), request.uri().path()));
+            let lease = |name: &str, holder: &str, transitions: u64| {
+                json!({
+                    "metadata": {"name": name, "resourceVersion": "1"},
+                    "spec": {"holderIdentity": holder, "leaseTransitions": transitions},
+                })
+            };
+            let claims = ["a", "b", "c"].map(|namespace| lease(&claim_name(namespace), "other", 1));
+            // The other shard renews its lease.
+            let leader = lease(&lease_name(Some("other")), "pod", started.elapsed().as_secs());
+            let items: Vec<_> = claims.into_iter().chain([leader]).collect();
+            let list = json!({"metadata": {}, "items": items}).to_string();
+            std::future::ready(Ok::<_, Infallible>(Response::new(Body::from(list.into_bytes()))))
+        });
+        let client = Client::new(service, "system");
+        let members = Members::Listed(["a", "b", "c"].map(str::to_owned).to_vec());
+        let leases = Api::default_namespaced(client.clone());
+        let keeper = Keeper::new(client, leases, "own".to_owned(), members, Timing::default());
+        let namespaces = keeper.namespaces();
+        let _ = tokio::time::timeout(Duration::from_mins(10), keeper.run()).await;
+        assert!(namespaces.names().is_empty());
+        let requests = requests.lock();
+        let list = "GET /apis/coordination.k8s.io/v1/namespaces/system/leases";
+        assert!(requests.iter().all(|request| request.split('?').next() == Some(list)), "{requests:?}");
+        assert!((40..60).contains(&requests.len()), "{}", requests.len());
     }
 }
