@@ -129,77 +129,50 @@ impl<T: Cached> Filler<T> {
         S: Stream<Item = watcher::Result<Event<T>>> + Send,
     {
         let kind = T::kind(&()).into_owned();
-        let mut parts: HashMap<String, HashSet<String>> = HashMap::new();
-        // The lists that are not complete yet. A watch that is interrupted begins one before it gets the first object.
-        let mut listing: HashMap<String, HashSet<String>> = HashMap::new();
         let mut unlisted: HashSet<String> = watches.iter().map(|(namespace, _)| namespace.clone()).collect();
-        // Changes of namespaces that are already listed, while others are not.
-        let mut early = Vec::new();
+        // The lists that are not complete yet.
+        let mut lists: HashMap<String, Vec<Arc<T>>> = HashMap::new();
         let mut events = select_all(
             watches
                 .into_iter()
                 .map(|(namespace, watch)| Box::pin(watch.map(move |event| (namespace.clone(), event)))),
         );
-        self.apply(Event::Init);
         while let Some((namespace, event)) = events.next().await {
-            let event = match event {
-                Ok(event) => event,
+            match event {
+                Ok(Event::Init) => drop(lists.remove(&namespace)),
+                Ok(Event::InitApply(object)) => lists.entry(namespace).or_default().push(Arc::new(object)),
+                Ok(Event::InitDone) => {
+                    self.replace(&namespace, &lists.remove(&namespace).unwrap_or_default());
+                    if unlisted.remove(&namespace) && unlisted.is_empty() {
+                        self.complete();
+                    }
+                }
+                Ok(change) => self.apply(change),
                 Err(error) => {
                     tracing::warn!(kind, namespace, error = with_causes(&error), "watch interrupted");
-                    continue;
                 }
-            };
-            let known = parts.entry(namespace.clone()).or_default();
-            let listed = listing.entry(namespace.clone()).or_default();
-            let change = match event {
-                Event::Init => {
-                    listed.clear();
-                    continue;
-                }
-                Event::InitApply(object) if !unlisted.is_empty() => {
-                    listed.insert(object.name_any());
-                    self.apply(Event::InitApply(object));
-                    continue;
-                }
-                Event::InitApply(object) => {
-                    listed.insert(object.name_any());
-                    // Another namespace may complete its list before this one.
-                    known.insert(object.name_any());
-                    Event::Apply(object)
-                }
-                Event::Apply(object) => {
-                    known.insert(object.name_any());
-                    Event::Apply(object)
-                }
-                Event::Delete(object) => {
-                    known.remove(&object.name_any());
-                    Event::Delete(object)
-                }
-                Event::InitDone => {
-                    *known = std::mem::take(listed);
-                    if unlisted.remove(&namespace) && unlisted.is_empty() {
-                        self.apply(Event::InitDone);
-                        early.drain(..).for_each(|change| self.apply(change));
-                    }
-                    if unlisted.is_empty() {
-                        self.keep_only(&parts);
-                    }
-                    continue;
-                }
-            };
-            if unlisted.is_empty() { self.apply(change) } else { early.push(change) }
+            }
         }
     }
 
-    /// Removes objects that are not in the latest list of their namespace.
-    fn keep_only(&mut self, parts: &HashMap<String, HashSet<String>>) {
-        let is_gone = |object: &T| {
-            let known = parts.get(&object.namespace().unwrap_or_default());
-            known.is_some_and(|known| !known.contains(&object.name_any()))
-        };
-        for object in self.cache.store.state_filter(is_gone) {
-            self.apply(Event::Delete(Arc::unwrap_or_clone(object)));
+    /// Replaces the objects of a namespace.
+    fn replace(&mut self, namespace: &str, list: &[Arc<T>]) {
+        let is_of = |object: &T| object.meta().namespace.as_deref() == Some(namespace);
+        for change in differences(&self.cache.store.state_filter(is_of), list) {
+            self.apply(match change {
+                Change::Present(object) => Event::Apply(Arc::unwrap_or_clone(object)),
+                Change::Gone(object) => Event::Delete(Arc::unwrap_or_clone(object)),
+            });
         }
+    }
+
+    /// Makes the store ready, which it is after a complete list.
+    fn complete(&mut self) {
+        self.apply(Event::Init);
+        for object in self.cache.store.state() {
+            self.apply(Event::InitApply(Arc::unwrap_or_clone(object)));
+        }
+        self.apply(Event::InitDone);
     }
 
     fn apply(&mut self, event: Event<T>) {
@@ -371,7 +344,7 @@ mod tests {
         send(&team, Event::InitApply(of("team", "new", "5")));
         send(&team, Event::InitDone);
         run();
-        assert_eq!(drain(&mut stream), ["+new"]);
+        assert_eq!(drain(&mut stream), [] as [&str; 0]);
         assert!(cache.object("other", "a").is_some(), "its list is not complete");
         send(&other, Event::Init);
         send(&other, Event::InitApply(of("other", "late", "6")));
@@ -379,10 +352,18 @@ mod tests {
         send(&team, Event::InitApply(of("team", "new", "5")));
         send(&team, Event::InitDone);
         run();
-        assert_eq!(drain(&mut stream), ["+late", "+new"]);
+        assert_eq!(drain(&mut stream), [] as [&str; 0]);
         send(&other, Event::InitDone);
         run();
-        assert_eq!(drain(&mut stream), ["-a"]);
+        assert_eq!(drain(&mut stream), ["+late", "-a"]);
+        // An object is replaced while the watch is interrupted.
+        let mut replaced = of("other", "late", "7");
+        replaced.metadata.uid = Some("another".to_owned());
+        send(&other, Event::Init);
+        send(&other, Event::InitApply(replaced));
+        send(&other, Event::InitDone);
+        run();
+        assert_eq!(drain(&mut stream), ["+late", "-late"]);
     }
 
     #[test]
