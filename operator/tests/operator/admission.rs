@@ -274,12 +274,15 @@ async fn risky_fields_are_allowed_with_warnings() {
         store(json!({"file": file}))
     };
     let ssh = json!({"privateKeyRef": {"name": "k", "key": "key"}, "insecureIgnoreHostKey": true});
+    let basic = json!({"basicAuth": {"usernameRef": {"name": "k", "key": "user"}, "passwordRef": {"name": "k", "key": "key"}}});
     let every_resource = with(policy("a", "/"), "/spec/sync", json!({"prune": true, "force": true}));
     let cases: [(Value, &[&str]); 8] = [
         (server(&json!({"baseURL": "https://api.example.test"})), &[]),
         (
-            server(&json!({"baseURL": "http://api.example.test", "tls": {"insecureSkipVerify": true}})),
-            &["spec.http.baseURL: plain http", "spec.http.tls.insecureSkipVerify: any certificate"],
+            server(
+                &json!({"baseURL": "http://api.example.test", "auth": basic, "tls": {"insecureSkipVerify": true}}),
+            ),
+            &["spec.http.baseURL: credentials are sent", "spec.http.tls.insecureSkipVerify: any certificate"],
         ),
         (
             repository(&json!({"url": "ssh://git@git.example.test/r.git", "auth": {"sshSecretRef": ssh}})),
