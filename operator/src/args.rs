@@ -11,6 +11,8 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use declarest_core::transport::{Destinations, HostPattern, Names};
 use ipnet::IpNet;
 
+use crate::crd::validation::is_label;
+
 /// Keeps REST servers in sync with Git.
 ///
 /// Without a subcommand, it runs against the cluster of KUBECONFIG or of the pod's service account.
@@ -308,10 +310,7 @@ fn parse_port(text: &str) -> Result<BindAddress, InvalidBindAddress> {
 
 /// A name that can be a part of the name of a Lease (RFC 1123).
 fn parse_shard_name(text: &str) -> Result<String, String> {
-    let is_inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-    let is_name = !text.is_empty() && text.len() <= 63 && text.chars().all(is_inner);
-    let is_edge_valid = !text.starts_with('-') && !text.ends_with('-');
-    (is_name && is_edge_valid)
+    is_label(text)
         .then(|| text.to_owned())
         .ok_or_else(|| format!("expected lower-case letters, digits and inner hyphens, not {text:?}"))
 }

@@ -56,7 +56,7 @@ impl ContractSpec {
             [("service", target.service.as_deref()), ("workload.name", workload)]
         });
         for (field, name) in names {
-            if name.is_some_and(|name| !is_object_name(name)) {
+            if name.is_some_and(|name| !validation::is_subdomain(name)) {
                 errors.push(&format!("spec.contract.target.{field}"), "is not the name of an object");
             }
         }
@@ -70,13 +70,4 @@ impl ContractSpec {
             }
         }
     }
-}
-
-/// Whether this is a DNS subdomain (RFC 1123), as names of objects are. It becomes a part of URLs.
-fn is_object_name(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
-    let ends = [name.bytes().next(), name.bytes().next_back()];
-    name.len() <= 253
-        && name.bytes().all(inner)
-        && ends.into_iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
 }

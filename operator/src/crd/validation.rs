@@ -25,6 +25,23 @@ pub(super) fn or_placeholder(pattern: &str) -> String {
     format!(r"^({pattern}|\$\{{[A-Za-z_][A-Za-z0-9_]*\}})$")
 }
 
+/// Returns whether `name` is a DNS label (RFC 1123), as names of namespaces are.
+pub fn is_label(name: &str) -> bool {
+    name.len() <= 63 && is_part(name)
+}
+
+/// Returns whether `name` is a DNS subdomain (RFC 1123), as names of objects are. Such a name is also safe as a file name
+/// and in the path of a URL.
+pub fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_part)
+}
+
+/// The API server does not limit the length of a part of a name.
+fn is_part(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(is_inner)
+}
+
 /// Limits of this operator that are not part of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -158,4 +175,26 @@ pub(super) fn confined(base: &Path, path: &Path) -> Option<PathBuf> {
         relative.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
     let clean: PathBuf = relative.components().filter(|component| *component != Component::CurDir).collect();
     (plain && !clean.as_os_str().is_empty()).then_some(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("a", true, true)]
+    #[case("a-1", true, true)]
+    #[case("a.b", false, true)]
+    #[case("a..b", false, false)]
+    #[case("a.-b", false, false)]
+    #[case("-a", false, false)]
+    #[case("A", false, false)]
+    #[case("", false, false)]
+    #[case(&"a".repeat(64), false, true)]
+    #[case(&"a".repeat(254), false, false)]
+    fn names_are_labels_or_subdomains(#[case] name: &str, #[case] label: bool, #[case] subdomain: bool) {
+        assert_eq!((is_label(name), is_subdomain(name)), (label, subdomain));
+    }
 }

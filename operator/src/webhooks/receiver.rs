@@ -28,6 +28,7 @@ use crate::controller::outcome::Reason;
 use crate::controller::references::SecretReader;
 use crate::controller::resource_repository::DELIVERY_ID;
 use crate::crd::resource_repository::{GitSource, RepositoryWebhook, WebhookEvent};
+use crate::crd::validation::{is_label, is_subdomain};
 use crate::crd::{ResourceRepository, SecretKeyRef};
 use crate::http_server::{HttpServer, Limits};
 use crate::telemetry::Metrics;
@@ -338,18 +339,4 @@ fn follows(target: &Target, branch: &str) -> bool {
         Some(filter) => filter.compile().is_ok_and(|filter| filter.matches(branch)),
         None => target.git.branch == branch,
     }
-}
-
-/// Returns whether `name` is a DNS label (RFC 1123), as names of namespaces are.
-fn is_label(name: &str) -> bool {
-    name.len() <= 63 && !name.contains('.') && is_subdomain(name)
-}
-
-/// Returns whether `name` is a DNS subdomain (RFC 1123), as names of objects are.
-fn is_subdomain(name: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_label = |label: &str| {
-        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(is_inner)
-    };
-    name.len() <= 253 && name.split('.').all(is_label)
 }

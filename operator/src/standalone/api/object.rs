@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::resource::ResourceType;
 use super::status_error::{FieldError, StatusError};
+use crate::crd::validation::{is_label, is_subdomain};
 
 /// Returns a string field of `metadata`, or an empty string.
 pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
@@ -65,24 +66,6 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
      must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
      validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-fn is_label(text: &str) -> bool {
-    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(alphanumeric)
-        && bytes.last().is_some_and(alphanumeric)
-        && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
-}
-
-/// Returns whether `name` is a valid object name. A valid name is also safe as a file name.
-pub(crate) fn is_subdomain(name: &str) -> bool {
-    name.len() <= 253 && name.split('.').all(is_label)
-}
-
-/// Returns whether `name` is a valid namespace name.
-pub(crate) fn is_namespace_name(name: &str) -> bool {
-    name.len() <= 63 && is_label(name)
-}
-
 /// Checks the parts of `metadata` that a client may write.
 pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<FieldError> {
     let metadata = &object["metadata"];
@@ -92,7 +75,7 @@ pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<
         None | Some("") => {
             errors.push(FieldError::required("metadata.name", "name or generateName is required"));
         }
-        Some(text) if !resource.namespaced && !is_namespace_name(text) => {
+        Some(text) if !resource.namespaced && !is_label(text) => {
             errors.push(FieldError::invalid("metadata.name", name, LABEL));
         }
         Some(text) if !is_subdomain(text) => {
@@ -108,7 +91,7 @@ pub(crate) fn validate_metadata(resource: &ResourceType, object: &Value) -> Vec<
         errors.push(FieldError::invalid("metadata.generateName", &metadata["generateName"], SUBDOMAIN));
     }
     let namespace = &metadata["namespace"];
-    if resource.namespaced && !is_namespace_name(namespace.as_str().unwrap_or_default()) {
+    if resource.namespaced && !is_label(namespace.as_str().unwrap_or_default()) {
         errors.push(FieldError::invalid("metadata.namespace", namespace, LABEL));
     }
     for field in ["labels", "annotations"] {
