@@ -1,7 +1,7 @@
 //! The DeclaREST operator: its custom resources and their controllers.
 //!
 //! A module uses only the modules before it, in this order: [`crd`] → [`directories`] → [`args`] → [`crds`] → [`access`]
-//! → [`leader`] → [`watching`] → [`shard`] → [`tls`] → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
+//! → [`leader`] → [`watching`] → [`fanout`] → [`shard`] → [`tls`] → [`http_server`] → [`telemetry`] → [`controller`] → [`admission`] → [`webhooks`] → [`standalone`] → [`runtime`].
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -11,6 +11,7 @@ pub mod controller;
 pub mod crd;
 pub mod crds;
 pub mod directories;
+pub mod fanout;
 pub mod http_server;
 pub mod leader;
 pub mod runtime;

@@ -14,7 +14,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{Stream, StreamExt as _, pin_mut};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
@@ -29,6 +28,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::fanout::Fanout;
 use crate::leader::{Timing, lease_name};
 use crate::watching::{LONGEST_OF_REQUIRED, with_pauses};
 
@@ -57,7 +57,7 @@ pub struct Namespaces(Option<Arc<Owned>>);
 struct Owned {
     namespaces: Mutex<HashMap<String, Membership>>,
     /// Receive each namespace that is gained, and each one whose work has ended.
-    subscribers: Mutex<Vec<UnboundedSender<String>>>,
+    moved: Fanout<String>,
     /// Notified when work ends.
     ended: Notify,
 }
@@ -116,21 +116,16 @@ impl Namespaces {
     /// Returns the namespaces of this process, followed by those that it gains or has left. What is known of their objects
     /// must be forgotten, and those of gained ones must be reconciled.
     pub fn moved(&self) -> impl Stream<Item = String> + Send + use<> {
-        let (sender, receiver) = unbounded();
-        if let Some(owned) = &self.0 {
-            for namespace in self.names() {
-                // This cannot fail, because the receiver exists.
-                let _ = sender.unbounded_send(namespace);
-            }
-            owned.subscribers.lock().push(sender);
-        }
-        receiver
+        let owned = self.0.as_ref().map(|owned| owned.moved.subscribe(|| self.names()));
+        futures::stream::iter(owned).flatten()
     }
 
     fn gain(&self, namespace: &str) {
         let Some(owned) = &self.0 else { return };
-        owned.namespaces.lock().insert(namespace.to_owned(), Membership::default());
-        owned.announce(namespace);
+        owned.moved.send(|| {
+            owned.namespaces.lock().insert(namespace.to_owned(), Membership::default());
+            vec![namespace.to_owned()]
+        });
     }
 
     fn owns(&self, namespace: &str) -> bool {
@@ -163,18 +158,8 @@ impl Namespaces {
         }
         namespaces.remove(namespace);
         drop(namespaces);
-        owned.announce(namespace);
+        owned.moved.send(|| vec![namespace.to_owned()]);
         true
-    }
-}
-
-impl Owned {
-    fn announce(&self, namespace: &str) {
-        let subscribers = self.subscribers.lock();
-        for subscriber in subscribers.iter() {
-            // A subscriber that is gone needs no namespaces.
-            let _ = subscriber.unbounded_send(namespace.to_owned());
-        }
     }
 }
 

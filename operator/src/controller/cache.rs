@@ -7,7 +7,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use declarest_core::error::with_causes;
-use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::stream::select_all;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, pin_mut};
 use kube::api::ObjectMeta;
@@ -15,7 +14,8 @@ use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt as _};
-use parking_lot::Mutex;
+
+use crate::fanout::Fanout;
 
 /// Objects that a cache can hold.
 pub trait Cached: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static {}
@@ -34,14 +34,12 @@ pub enum Change<T: Cached> {
 #[derive(Debug)]
 pub struct Cache<T: Cached> {
     store: Store<T>,
-    subscribers: Arc<Mutex<Subscribers<T>>>,
+    changes: Arc<Fanout<Change<T>>>,
 }
-
-type Subscribers<T> = Vec<UnboundedSender<Change<T>>>;
 
 impl<T: Cached> Clone for Cache<T> {
     fn clone(&self) -> Self {
-        Self { store: self.store.clone(), subscribers: Arc::clone(&self.subscribers) }
+        Self { store: self.store.clone(), changes: Arc::clone(&self.changes) }
     }
 }
 
@@ -54,7 +52,7 @@ pub struct Filler<T: Cached> {
 /// Creates an empty cache, and its filler.
 pub fn cache<T: Cached>() -> (Cache<T>, Filler<T>) {
     let (store, writer) = reflector::store();
-    let cache = Cache { store, subscribers: Arc::default() };
+    let cache = Cache { store, changes: Arc::default() };
     (cache.clone(), Filler { writer, cache })
 }
 
@@ -71,14 +69,7 @@ impl<T: Cached> Cache<T> {
 
     /// Returns the current objects, followed by all changes. No change in between is lost.
     pub fn subscribe(&self) -> impl Stream<Item = Change<T>> + Send + use<T> {
-        let mut subscribers = self.subscribers.lock();
-        let (sender, receiver) = unbounded();
-        for object in self.store.state() {
-            // This cannot fail, because the receiver exists.
-            let _ = sender.unbounded_send(Change::Present(object));
-        }
-        subscribers.push(sender);
-        receiver
+        self.changes.subscribe(|| self.store.state().into_iter().map(Change::Present).collect())
     }
 
     /// Returns the names of the objects of a namespace.
@@ -176,18 +167,16 @@ impl<T: Cached> Filler<T> {
     }
 
     fn apply(&mut self, event: Event<T>) {
-        let mut subscribers = self.cache.subscribers.lock();
-        let before = matches!(event, Event::InitDone).then(|| self.cache.store.state());
-        self.writer.apply_watcher_event(&event);
-        let changes = match event {
-            Event::Apply(object) => vec![Change::Present(Arc::new(object))],
-            Event::Delete(object) => vec![Change::Gone(Arc::new(object))],
-            Event::Init | Event::InitApply(_) => Vec::new(),
-            Event::InitDone => differences(&before.unwrap_or_default(), &self.cache.store.state()),
-        };
-        subscribers.retain(|subscriber| {
-            changes.iter().all(|change| subscriber.unbounded_send(change.clone()).is_ok())
-                && !subscriber.is_closed()
+        let Cache { store, changes } = &self.cache;
+        changes.send(|| {
+            let before = matches!(event, Event::InitDone).then(|| store.state());
+            self.writer.apply_watcher_event(&event);
+            match event {
+                Event::Apply(object) => vec![Change::Present(Arc::new(object))],
+                Event::Delete(object) => vec![Change::Gone(Arc::new(object))],
+                Event::Init | Event::InitApply(_) => Vec::new(),
+                Event::InitDone => differences(&before.unwrap_or_default(), &store.state()),
+            }
         });
     }
 }
@@ -243,6 +232,7 @@ fn fingerprint(object: &ObjectMeta, annotations: &[&str]) -> u64 {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
+    use futures::channel::mpsc::{UnboundedSender, unbounded};
     use k8s_openapi::api::core::v1::ConfigMap;
     use rstest::rstest;
 
@@ -364,14 +354,6 @@ mod tests {
         send(&other, Event::InitDone);
         run();
         assert_eq!(drain(&mut stream), ["+late", "-late"]);
-    }
-
-    #[test]
-    fn a_dropped_subscription_is_forgotten() {
-        let (cache, mut filler) = cache();
-        drop(cache.subscribe());
-        filler.apply(Event::Apply(object("a", "1")));
-        assert!(cache.subscribers.lock().is_empty());
     }
 
     #[rstest]

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use declarest_core::repository::{Mirror, RepositoryError};
 use futures::Stream;
-use futures::channel::mpsc::{UnboundedSender, unbounded};
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 use super::identity::Turns;
 use super::kind::Key;
+use crate::fanout::Fanout;
 
 /// Minimum time between two replacements of a damaged mirror. If a disk damages it again sooner, an administrator
 /// must act.
@@ -32,26 +32,9 @@ pub struct Mirrors {
     /// A mirror must not be opened twice at the same time.
     turns: Turns,
     /// Mirrors that may be damaged.
-    suspected: Announcements,
+    suspected: Fanout<Key>,
     /// Mirrors that have become current.
-    renewed: Announcements,
-}
-
-/// Names of repositories, for all receivers.
-#[derive(Default)]
-struct Announcements(Mutex<Vec<UnboundedSender<Key>>>);
-
-impl Announcements {
-    fn send(&self, repository: &Key) {
-        let mut receivers = self.0.lock();
-        receivers.retain(|receiver| receiver.unbounded_send(repository.clone()).is_ok());
-    }
-
-    fn receive(&self) -> impl Stream<Item = Key> + Send + use<> {
-        let (sender, receiver) = unbounded();
-        self.0.lock().push(sender);
-        receiver
-    }
+    renewed: Fanout<Key>,
 }
 
 #[derive(Clone)]
@@ -114,13 +97,13 @@ impl Mirrors {
         let before = open.get_mut(repository).map(|opened| std::mem::replace(&mut opened.current, true));
         drop(open);
         if before == Some(false) {
-            self.renewed.send(repository);
+            self.renewed.send(|| vec![repository.clone()]);
         }
     }
 
     /// Returns the repositories whose mirrors become current.
     pub fn renewals(&self) -> impl Stream<Item = Key> + Send + use<> {
-        self.renewed.receive()
+        self.renewed.subscribe(Vec::new)
     }
 
     /// Returns all open mirrors of a namespace.
@@ -144,12 +127,12 @@ impl Mirrors {
 
     /// Requests a check of a mirror that could not be read.
     pub fn suspect(&self, repository: &Key) {
-        self.suspected.send(repository);
+        self.suspected.send(|| vec![repository.clone()]);
     }
 
     /// Returns the repositories whose mirrors must be checked.
     pub fn suspects(&self) -> impl Stream<Item = Key> + Send + use<> {
-        self.suspected.receive()
+        self.suspected.subscribe(Vec::new)
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::contract::ObjectKind;
-use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch_objects;
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::kind::Key;
+use crate::fanout::Fanout;
 use crate::watching::with_pauses;
 
 /// A contract is verified at most once in this time because of changes of its target.
@@ -33,14 +33,13 @@ pub type Watched = (ObjectKind, String);
 pub const ANY: &str = "";
 
 /// The watches of all targets: one for each kind and namespace that a target is in.
-pub struct TargetWatches {
-    shared: Arc<Shared>,
-    changes: Mutex<Option<UnboundedReceiver<Key>>>,
-}
+#[derive(Default)]
+pub struct TargetWatches(Arc<Shared>);
 
+#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    changed: UnboundedSender<Key>,
+    changed: Fanout<Key>,
 }
 
 #[derive(Default)]
@@ -52,24 +51,15 @@ struct State {
     announced: HashMap<Key, Instant>,
 }
 
-impl Default for TargetWatches {
-    fn default() -> Self {
-        let (changed, changes) = unbounded();
-        let shared = Arc::new(Shared { state: Mutex::default(), changed });
-        Self { shared, changes: Mutex::new(Some(changes)) }
-    }
-}
-
 impl TargetWatches {
-    /// Returns the servers whose target changed. Only the first call returns any.
+    /// Returns the servers whose target changes.
     pub fn changes(&self) -> impl Stream<Item = Key> + Send + use<> {
-        let changes = self.changes.lock().take();
-        stream::iter(changes).flatten()
+        self.0.changed.subscribe(Vec::new)
     }
 
     /// Replaces the objects of the target of `server`. Watches begin and end as necessary.
     pub fn set(&self, client: &Client, server: &Key, objects: BTreeSet<Watched>) {
-        let mut state = self.shared.state.lock();
+        let mut state = self.0.state.lock();
         if objects.is_empty() {
             state.targets.remove(server);
             state.announced.remove(server);
@@ -85,7 +75,7 @@ impl TargetWatches {
         for place in wanted {
             let (kind, namespace) = place.clone();
             state.watches.entry(place).or_insert_with(|| {
-                let work = watch(client.clone(), kind, namespace, Arc::clone(&self.shared));
+                let work = watch(client.clone(), kind, namespace, Arc::clone(&self.0));
                 AbortOnDropHandle::new(tokio::spawn(work))
             });
         }
@@ -94,7 +84,7 @@ impl TargetWatches {
 
 impl Shared {
     /// Announces the servers with this object in their target, each at most once in ten seconds.
-    fn object_changed(&self, kind: ObjectKind, namespace: &str, name: &str, is_new: bool) {
+    fn object_changed(self: &Arc<Self>, kind: ObjectKind, namespace: &str, name: &str, is_new: bool) {
         let now = Instant::now();
         let mut state = self.state.lock();
         let State { targets, announced, .. } = &mut *state;
@@ -109,11 +99,10 @@ impl Shared {
                 continue;
             }
             announced.insert(key.clone(), at);
-            let (key, changed) = (key.clone(), self.changed.clone());
+            let (key, shared) = (key.clone(), Arc::clone(self));
             tokio::spawn(async move {
                 tokio::time::sleep_until(at).await;
-                // The receiver is gone when the controller ends.
-                let _ = changed.unbounded_send(key);
+                shared.changed.send(|| vec![key]);
             });
         }
     }
