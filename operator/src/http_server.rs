@@ -23,6 +23,8 @@ use crate::args::BindAddress;
 
 /// Limit of the headers in bytes; larger ones get 431.
 const MAX_HEADERS: usize = 16 << 10;
+/// The time in which a TLS handshake must end.
+const HANDSHAKE: Duration = Duration::from_secs(5);
 /// The pause after a failed accept, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -68,8 +70,7 @@ pub fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 pub struct Limits {
     /// The number of connections at the same time; others wait in the queue of the system.
     pub connections: usize,
-    /// The time in which a TLS handshake must end and the headers of a request must arrive. A connection without a
-    /// request is closed after this time, too.
+    /// The time in which the headers of a request must arrive. A connection without a request is closed after this time, too.
     pub headers: Duration,
     /// The time of one connection, from its start to its end. Then a request in flight is dropped.
     pub connection: Option<Duration>,
@@ -129,7 +130,7 @@ impl HttpServer {
             match &self.tls {
                 None => self.http(stream, close).await,
                 Some(tls) => {
-                    let handshake = tokio::time::timeout(self.limits.headers, tls.accept(stream)).await;
+                    let handshake = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
                     let stream = handshake.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
                     self.http(stream, close).await
                 }
@@ -178,4 +179,28 @@ async fn accept(
     let slot = Arc::clone(slots).acquire_owned().await.map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     Ok((stream, slot))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::tls::SelfSigned;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_that_does_not_end_is_closed_soon() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (minutes, drain) = (Duration::from_mins(3), Duration::ZERO);
+        let limits = Limits { connections: 1, headers: minutes, connection: None, keep_alive: true, drain };
+        let tls = Some(SelfSigned::new(&["localhost"]).unwrap().acceptor);
+        let server = HttpServer { purpose: "tests", router: Router::new(), limits, tls };
+        tokio::spawn(server.serve(listener, CancellationToken::new()));
+        let started = Instant::now();
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        assert_eq!(silent.read(&mut [0]).await.unwrap_or_default(), 0);
+        assert!(started.elapsed() < minutes / 2);
+    }
 }
