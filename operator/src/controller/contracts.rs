@@ -33,6 +33,7 @@ use super::references::SecretReader;
 use super::target_watches::{ANY, TargetWatches, Watched};
 use crate::crd::ManagedServer;
 use crate::crd::contract::ContractSpec;
+use crate::telemetry;
 
 /// The condition of the contract.
 const VERIFIED: &str = "ContractVerified";
@@ -190,7 +191,7 @@ impl Contracts {
             Found::Nothing(reason) => (report::unavailable(former.as_ref()), Some(reason)),
         };
         // Report the result.
-        let status = report::settled(former.as_ref(), fresh, now);
+        let status = report::settled(former.as_ref(), concealed(&key.namespace, fresh), now);
         round.context.metrics.contract(key.subject(), &status, now);
         let outcome = announced(outcome, former.as_ref(), &status, failure.as_deref());
         let outcome = outcome.with_condition(fact(&status, failure.as_deref()));
@@ -357,6 +358,19 @@ async fn load(
     })
 }
 
+/// Returns the status with placeholders in the place of their values.
+fn concealed(namespace: &str, mut status: ContractStatus) -> ContractStatus {
+    let sources = status.source.iter_mut().chain(&mut status.image_ref);
+    let sources = sources.chain(status.history.iter_mut().map(|entry| &mut entry.source));
+    let checks = status.checks.iter_mut();
+    let checks = checks.flat_map(|check| [&mut check.message, &mut check.expected, &mut check.observed]);
+    let probes = status.endpoints.iter_mut().flat_map(|probe| [&mut probe.url, &mut probe.error]);
+    for text in sources.chain(checks).chain(probes) {
+        *text = telemetry::conceal(namespace, text).into_owned();
+    }
+    status
+}
+
 fn target(server: &ManagedServer, spec: &ContractSpec) -> Target {
     let origin = Url::parse(&server.spec.http.base_url).ok();
     spec.binding.target(server.key().namespace, ProbeVia::Service(origin))
@@ -463,9 +477,21 @@ pub fn closed(server: &ManagedServer) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use declarest_core::contract::status::EndpointResult;
     use declarest_core::transport::Pem;
 
     use super::*;
+
+    #[test]
+    fn values_of_placeholders_are_not_shown() {
+        telemetry::remember("placeholders", "HOST", "registry.internal");
+        let text = || "registry.internal/shop".to_owned();
+        let endpoint = EndpointResult { url: text(), ..EndpointResult::default() };
+        let status = ContractStatus { source: Some(text()), endpoints: vec![endpoint], ..Default::default() };
+        let status = concealed("placeholders", status);
+        assert_eq!(status.source.as_deref(), Some("${HOST}/shop"));
+        assert_eq!(status.endpoints[0].url, "${HOST}/shop");
+    }
 
     #[test]
     fn a_prober_is_kept_until_its_trust_changes() {
