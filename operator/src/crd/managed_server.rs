@@ -35,7 +35,8 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.contract.phase"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "Reachable", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Reachable')].status", "priority": 1}"#,
-    printcolumn = r#"{"name": "URL", "type": "string", "jsonPath": ".spec.http.baseURL", "priority": 1}"#
+    printcolumn = r#"{"name": "URL", "type": "string", "jsonPath": ".spec.http.baseURL", "priority": 1}"#,
+    printcolumn = r#"{"name": "Status", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedServerSpec {

@@ -31,7 +31,8 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
     doc = "A Git repository that declares REST resources. The operator mirrors and polls it, and publishes its current revision.",
     printcolumn = r#"{"name": "Revision", "type": "string", "jsonPath": ".status.lastFetchedRevision"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Status", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("self.type != 'git' || has(self.git)", "type git needs the block spec.git"))]

@@ -26,7 +26,8 @@ use super::{
     doc = "The store with the values of secret placeholders in a ResourceRepository.",
     printcolumn = r#"{"name": "Provider", "type": "string", "jsonPath": ".status.provider"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Status", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.vault) != has(self.file)", "set exactly one of vault and file"))]

@@ -34,8 +34,10 @@ const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(10);
     printcolumn = r#"{"name": "Revision", "type": "string", "jsonPath": ".status.lastAppliedRepoRevision"}"#,
     printcolumn = r#"{"name": "Last Sync", "type": "date", "jsonPath": ".status.lastSuccessfulSyncTime"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "Mode", "type": "string", "jsonPath": ".spec.mode", "priority": 1}"#,
-    printcolumn = r#"{"name": "Failed", "type": "integer", "jsonPath": ".status.resourceStats.failed", "priority": 1}"#
+    printcolumn = r#"{"name": "Failed", "type": "integer", "jsonPath": ".status.resourceStats.failed", "priority": 1}"#,
+    printcolumn = r#"{"name": "Status", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SyncPolicySpec {

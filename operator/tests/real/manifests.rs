@@ -31,10 +31,10 @@ async fn samples_are_accepted_and_listed_with_our_columns() {
         let header = table.lines().next().unwrap_or_default();
         header.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect::<Vec<_>>().join(",")
     };
-    assert_eq!(columns("rr"), "NAME,REVISION,READY,AGE");
-    assert_eq!(columns("ms"), "NAME,READY,PHASE,AGE,REACHABLE,URL");
-    assert_eq!(columns("sst"), "NAME,PROVIDER,READY,AGE");
-    assert_eq!(columns("sp"), "NAME,REPO,SERVER,REVISION,LAST SYNC,READY,MODE,FAILED");
+    assert_eq!(columns("rr"), "NAME,REVISION,READY,AGE,STATUS");
+    assert_eq!(columns("ms"), "NAME,READY,PHASE,AGE,REACHABLE,URL,STATUS");
+    assert_eq!(columns("sst"), "NAME,PROVIDER,READY,AGE,STATUS");
+    assert_eq!(columns("sp"), "NAME,REPO,SERVER,REVISION,LAST SYNC,READY,AGE,MODE,FAILED,STATUS");
 }
 
 #[tokio::test]

@@ -228,15 +228,19 @@ impl Path {
         let columns: Vec<&str> = header.split_whitespace().collect();
         assert_eq!(
             columns,
-            ["NAME", "REPO", "SERVER", "REVISION", "LAST", "SYNC", "READY", "MODE", "FAILED"]
+            [
+                "NAME", "REPO", "SERVER", "REVISION", "LAST", "SYNC", "READY", "AGE", "MODE", "FAILED",
+                "STATUS"
+            ]
         );
         let status = self.policies.get("shops").await.unwrap().status.unwrap();
         let revision = status.last_applied_repo_revision.unwrap();
         let values: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(values[..4], ["shops", "desired-state", "shop-api", &revision], "{row}");
-        // The age of the last sync is a number of seconds or minutes.
-        assert!(values[4].ends_with(['s', 'm']), "{row}");
-        assert_eq!(values[5..], ["True", "apply", "0"], "{row}");
+        // The ages of the last sync and of the policy are numbers of seconds or minutes.
+        assert!(values[4].ends_with(['s', 'm']) && values[6].ends_with(['s', 'm']), "{row}");
+        assert_eq!((values[5], &values[7..9]), ("True", &["apply", "0"][..]), "{row}");
+        assert!(values.len() > 9, "the row has no message: {row}");
     }
 
     async fn prune(&self, operator: &Shipped) {
