@@ -3,6 +3,20 @@
 //!
 //! Objects have no finalizer: a deleted object leaves only files in the operator's own directories, and the operator
 //! removes these also at its next start. So objects can be deleted while the operator does not run.
+//!
+//! ```text
+//! round          one round of one object, and how it writes the status
+//! finalizer      the finalizer of earlier versions
+//! conclude       the end of a round
+//! undecodable    objects that cannot be decoded
+//! ```
+
+mod conclude;
+mod finalizer;
+mod round;
+#[cfg(test)]
+mod tests;
+mod undecodable;
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -12,38 +26,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
-use kube::core::error_boundary::InvalidObject;
 use kube::core::object::HasStatus as _;
 use kube::runtime::Controller;
 use kube::runtime::controller::{self, Action};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use super::backoff::{self, Backoff};
 use super::cache::{self, Cache, Change};
-use super::conditions::{self, Verdict};
+use super::conditions;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
 use super::error::Failure;
 use super::identity::Turns;
 use super::kind::{Key, Kind};
-use super::outcome::{Fact, Notice, Outcome, Reason, Retry, Standing};
-use super::status;
+use super::outcome::{Notice, Outcome, Reason};
 use super::volumes;
 use super::workers::{Demand, Workers};
-use crate::crd::insecure_settings;
-use crate::telemetry;
-
-/// The finalizer that earlier versions added to objects. It is removed.
-const FORMER_FINALIZER: &str = "declarest.io/cleanup";
+use conclude::insecure_note;
+use finalizer::without_former_finalizer;
+pub use round::Round;
 
 /// The part of a controller that differs between kinds.
 pub trait Reconciler: Send + Sync + 'static {
@@ -82,73 +88,6 @@ pub trait Reconciler: Send + Sync + 'static {
     fn concluded(&self, round: &Round<'_, Self::Kind>, outcome: &Outcome, took: Duration) {
         let _ = (round, outcome, took);
     }
-}
-
-/// One round of one object.
-pub struct Round<'a, K: Kind> {
-    pub context: &'a Arc<Context>,
-    /// The object with expanded placeholders. It must never be written back or shown.
-    pub object: K,
-    /// The values that the validation of the object parsed.
-    pub parsed: K::Parsed,
-    /// The status of the object, which the round changes.
-    pub status: K::Status,
-    stored: Option<Value>,
-    /// The version of the object that the last write of its status returned.
-    written: Option<String>,
-}
-
-impl<K: Kind> Round<'_, K> {
-    pub fn key(&self) -> Key {
-        self.object.key()
-    }
-
-    pub fn generation(&self) -> i64 {
-        self.object.meta().generation.unwrap_or_default()
-    }
-
-    /// Writes the status with the conditions of `outcome` after `failures` consecutive failures. This is done at
-    /// the end of each round; long work may also do it in between.
-    pub async fn publish(&mut self, outcome: &Outcome, failures: u32) -> Result<(), kube::Error> {
-        // Values of placeholders are not shown.
-        let namespace = self.key().namespace;
-        let shown = |text: &str| telemetry::conceal(&namespace, text).into_owned();
-        let message = shown(&outcome.message);
-        let facts: Vec<Fact> = outcome
-            .conditions
-            .iter()
-            .map(|fact| Fact { message: shown(&fact.message), ..fact.clone() })
-            .collect();
-        let verdict = Verdict {
-            reason: outcome.reason,
-            message: &message,
-            failures,
-            facts: &facts,
-            generation: self.generation(),
-        };
-        let previous = K::conditions_of(&self.status);
-        let conditions = conditions::compute(previous, &verdict, Timestamp::now());
-        self.context.metrics.conditions(K::NAME, self.key().subject(), previous, &conditions);
-        K::observe(&mut self.status, verdict.generation, conditions);
-        let mut status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
-        status::conceal(&mut status, &shown);
-        let resource = ApiResource::erase::<K>(&());
-        let written =
-            status::apply(&self.context.client, &resource, self.object.meta(), self.stored.as_ref(), &status)
-                .await?;
-        self.stored = Some(status);
-        self.written = written.or(self.written.take());
-        Ok(())
-    }
-}
-
-/// Returns a note about the insecure settings of the spec, if there are any.
-fn insecure_note<K: Kind>(object: &K) -> Result<Option<String>, kube::Error> {
-    let spec = serde_json::to_value(object.spec()).map_err(kube::Error::SerdeError)?;
-    let found = insecure_settings(&spec);
-    let settings: Vec<String> =
-        found.iter().map(|found| format!("{}: {}", found.field, found.consequence)).collect();
-    Ok((!settings.is_empty()).then(|| format!("insecure: {}", settings.join(", "))))
 }
 
 /// Runs one controller until `context.stop` is cancelled and the rounds in flight have ended. `wakeups` yields
@@ -448,118 +387,6 @@ impl<R: Reconciler> Frame<R> {
         })
     }
 
-    async fn conclude(
-        &self,
-        key: &Key,
-        mut round: Round<'_, R::Kind>,
-        outcome: Outcome,
-        reason_before: Option<&str>,
-    ) -> Result<Option<Duration>, kube::Error> {
-        if outcome.quiet {
-            self.knows(key, round.written);
-            return Ok(next_look(&outcome, 0, round.object.interval()));
-        }
-        let counted = self.count(key, round.generation(), outcome.reason);
-        let failures = outcome.failures.unwrap_or(counted);
-        let reason = outcome.reason.into_str();
-        if matches!(outcome.reason.retry(), Retry::After(_)) {
-            tracing::info!(reason, detail = outcome.message, "waiting");
-        } else if outcome.reason.is_failure() && !outcome.recalled {
-            tracing::warn!(reason, failures, detail = outcome.message, "reconcile failed");
-        } else {
-            tracing::debug!(reason, detail = outcome.message, "reconciled");
-        }
-        telemetry::conclude_span(reason, outcome.reason.is_failure());
-        let written = round.publish(&outcome, failures).await;
-        self.knows(key, round.written.take());
-        self.announce(&round.object.object_ref(&()), &outcome, reason_before).await;
-        written?;
-        Ok(next_look(&outcome, failures, round.object.interval()))
-    }
-
-    /// Returns the number of consecutive failures, including this round. Waiting for another object is not a failure.
-    fn count(&self, key: &Key, generation: i64, reason: Reason) -> u32 {
-        match (reason.standing(), reason.retry()) {
-            (_, Retry::Backoff) => self.failures.failed(key, generation),
-            (Standing::Usable | Standing::Idle, _) => {
-                self.failures.reset(key);
-                0
-            }
-            _ => 0,
-        }
-    }
-
-    async fn announce(&self, object: &ObjectReference, outcome: &Outcome, reason_before: Option<&str>) {
-        for notice in &outcome.notices {
-            self.context.events.publish(object, notice).await;
-        }
-        let reason = outcome.reason.into_str();
-        let warning = outcome.reason.is_failure();
-        // The event of a success states more than the event of its reason.
-        let is_announced = !warning && outcome.notices.iter().any(|notice| !notice.warning);
-        if outcome.reason != Reason::Reconciling && reason_before != Some(reason) && !is_announced {
-            for reason in [Some(reason), outcome.event].into_iter().flatten() {
-                let notice = Notice { warning, reason, note: outcome.message.clone() };
-                self.context.events.publish(object, &notice).await;
-            }
-        }
-    }
-
-    /// Reports an object that cannot be decoded, for example from before a schema change, in its status, its metrics and
-    /// an event.
-    async fn report_undecodable(
-        &self,
-        key: &Key,
-        invalid: &InvalidObject,
-    ) -> Result<Option<Duration>, kube::Error> {
-        let message =
-            format!("the object cannot be decoded: {}; apply it again in the current schema", invalid.error);
-        let outcome = Outcome::new(Reason::SpecInvalid, message);
-        let message = &outcome.message;
-        tracing::warn!(reason = outcome.reason.into_str(), detail = message, "reconcile failed");
-        let resource = ApiResource::erase::<R::Kind>(&());
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
-        let Some(object) = api.get_opt(&key.name).await? else { return Ok(None) };
-        let generation = object.metadata.generation.unwrap_or_default();
-        let current = object.data.get("status");
-        let previous = current
-            .and_then(|status| status.get("conditions"))
-            .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
-            .unwrap_or_else(Vec::new);
-        let verdict = Verdict { reason: outcome.reason, message, failures: 1, facts: &[], generation };
-        let conditions = conditions::compute(&previous, &verdict, Timestamp::now());
-        self.context.metrics.conditions(R::Kind::NAME, key.subject(), &previous, &conditions);
-        // Keep all other fields, because they are still valid when the object can be decoded again.
-        let mut status = current.cloned().unwrap_or_else(|| json!({}));
-        status["observedGeneration"] = json!(generation);
-        status["conditions"] = serde_json::to_value(conditions).map_err(kube::Error::SerdeError)?;
-        let written =
-            status::apply(&self.context.client, &resource, &object.metadata, current, &status).await?;
-        let reason_before = conditions::find(&previous, "Ready").map(|ready| ready.reason.as_str());
-        self.announce(&object.object_ref(&resource), &outcome, reason_before).await;
-        self.knows(key, written.or(object.metadata.resource_version));
-        Ok(None)
-    }
-
-    /// Replaces the finalizers of the version that was read, so that no concurrent change is lost.
-    async fn set_finalizers(&self, object: &ObjectMeta, finalizers: &[String]) -> Result<(), kube::Error> {
-        let key = Key::of(object);
-        let resource = ApiResource::erase::<R::Kind>(&());
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
-        let patch = json!({
-            "metadata": {
-                "uid": object.uid,
-                "resourceVersion": object.resource_version,
-                "finalizers": finalizers,
-            }
-        });
-        let stored = api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await?.metadata;
-        self.knows(&key, stored.resource_version);
-        Ok(())
-    }
-
     fn forget(&self, key: &Key) {
         self.versions.lock().remove(key);
         self.failures.reset(key);
@@ -569,25 +396,3 @@ impl<R: Reconciler> Frame<R> {
         self.reconciler.forget(&self.context, key);
     }
 }
-
-/// Returns the wait before the next round if nothing changes; `None` means no further round.
-fn next_look(outcome: &Outcome, failures: u32, interval: Option<Duration>) -> Option<Duration> {
-    outcome.requeue.or_else(|| match outcome.reason.retry() {
-        Retry::Interval => interval.map(backoff::jitter),
-        Retry::Backoff => Some(backoff::jitter(backoff::delay(failures, interval))),
-        Retry::After(wait) => Some(backoff::jitter(wait)),
-        Retry::OnChange => None,
-    })
-}
-
-/// Returns the finalizers without that of earlier versions, or `None` if it is not there.
-fn without_former_finalizer(object: &ObjectMeta) -> Option<Vec<String>> {
-    let present = object.finalizers.as_deref().unwrap_or_default();
-    let is_kept = |finalizer: &&String| *finalizer != FORMER_FINALIZER;
-    let kept: Vec<String> = present.iter().filter(is_kept).cloned().collect();
-    (kept.len() < present.len()).then_some(kept)
-}
-
-#[cfg(test)]
-#[path = "frame_tests.rs"]
-mod tests;

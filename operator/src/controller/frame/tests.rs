@@ -8,8 +8,10 @@ use kube::ResourceExt as _;
 use kube::api::PostParams;
 use kube::runtime::wait::await_condition;
 use rstest::rstest;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::conclude::next_look;
 use super::*;
 use crate::controller::context::{Caches, Settings};
 use crate::controller::dependencies::Dependencies;
