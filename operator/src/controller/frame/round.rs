@@ -39,6 +39,10 @@ impl<K: Kind> Round<'_, K> {
     /// Writes the status with the conditions of `outcome` after `failures` consecutive failures. This is done at
     /// the end of each round; long work may also do it in between.
     pub async fn publish(&mut self, outcome: &Outcome, failures: u32) -> Result<(), kube::Error> {
+        // A process that was suspended may still run rounds while another replica leads and writes newer statuses.
+        if !self.context.leadership.is_held() {
+            return Ok(());
+        }
         // Values of placeholders are not shown.
         let namespace = self.key().namespace;
         let shown = |text: &str| telemetry::conceal(&namespace, text).into_owned();

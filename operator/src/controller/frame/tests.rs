@@ -17,8 +17,9 @@ use crate::controller::context::{Caches, Settings};
 use crate::controller::dependencies::Dependencies;
 use crate::controller::events::Events;
 use crate::controller::expand::Expansion;
-use crate::crd::{self, Limits, ManagedServer};
+use crate::crd::{self, Limits, ManagedServer, ManagedServerStatus};
 use crate::directories::Directories;
+use crate::leader::{Candidate, Timing};
 use crate::shard::Namespaces;
 use crate::standalone;
 use crate::telemetry::Metrics;
@@ -105,6 +106,26 @@ async fn a_panic_fails_one_object_only() {
 
     stop.cancel();
     controller.await.unwrap();
+}
+
+#[rstest]
+#[case::leader(true)]
+#[case::suspended(false)]
+#[tokio::test]
+async fn a_status_is_written_only_while_the_lease_is_held(#[case] leads: bool) {
+    let client = standalone::Api::new(crd::all()).unwrap().client();
+    let mut context = context(&client, CancellationToken::new());
+    if !leads {
+        let leases = Api::default_namespaced(client.clone());
+        let candidate = Candidate::new(leases, "lease".to_owned(), "a".to_owned(), Timing::default());
+        Arc::get_mut(&mut context).unwrap().leadership = candidate.leadership();
+    }
+    let servers: Api<ManagedServer> = Api::default_namespaced(client);
+    let object = servers.create(&PostParams::default(), &server("a")).await.unwrap();
+    let (context, status) = (&context, ManagedServerStatus::default());
+    let mut round = Round { context, object, parsed: (), status, stored: None, written: None };
+    round.publish(&Outcome::ready(""), 0).await.unwrap();
+    assert_eq!(servers.get("a").await.unwrap().status.is_some(), leads);
 }
 
 #[rstest]
