@@ -1,6 +1,6 @@
 //! The `PersistentVolumeClaim`s of objects, and the places of their data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{
@@ -15,7 +15,8 @@ use super::context::Context;
 use super::error::Failure;
 use super::kind::{Kind, Naming};
 use super::status::FIELD_MANAGER;
-use crate::crd::ClaimTemplate;
+use crate::crd::validation::bytes;
+use crate::crd::{AccessMode, ClaimTemplate};
 
 /// The maximum length of the value of a label (Kubernetes, "Labels and Selectors").
 const MAX_LABEL: usize = 63;
@@ -54,8 +55,12 @@ pub async fn settle<K: Kind>(context: &Context, object: &K, state: PathBuf) -> R
     let found = claims.get_opt(&claim).await.map_err(|error| {
         Failure::api(&format!("read PersistentVolumeClaim {}/{claim}", key.namespace), &error)
     })?;
+    let mut notes = Vec::new();
     match (&storage.pvc, found) {
-        (Some(_), Some(found)) => check_ours(object, &found, naming)?,
+        (Some(template), Some(found)) => {
+            check_ours(object, &found, naming)?;
+            notes.extend(unfollowed(template, &found, naming));
+        }
         (None, Some(_)) => {}
         (Some(template), None) => {
             let wanted = wanted_claim(object, &claim, template, naming);
@@ -80,13 +85,42 @@ pub async fn settle<K: Kind>(context: &Context, object: &K, state: PathBuf) -> R
     let mounted = context.directories.claim(&key.namespace, &claim);
     if tokio::fs::metadata(&mounted).await.is_ok_and(|found| found.is_dir()) {
         let (directory, earlier) = (K::owner(&key).below(&mounted), Some(mounted.join(&key.name)));
-        return Ok(Place { directory, mounted: Some(mounted), earlier, note: None });
+        return Ok(Place { directory, mounted: Some(mounted), earlier, note: joined(&notes) });
     }
-    let note = format!(
+    notes.push(format!(
         "PersistentVolumeClaim {claim} is not mounted at {}; data is stored in the operator's state directory",
         mounted.display()
-    );
-    Ok(Place { directory: state, mounted: None, earlier: None, note: Some(note) })
+    ));
+    Ok(Place { directory: state, mounted: None, earlier: None, note: joined(&notes) })
+}
+
+fn joined(notes: &[String]) -> Option<String> {
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// Returns a note about the fields of the template that differ from the claim, which the operator never changes.
+fn unfollowed(template: &ClaimTemplate, claim: &PersistentVolumeClaim, naming: Naming) -> Option<String> {
+    let spec = claim.spec.as_ref()?;
+    let wanted: BTreeSet<&str> = template.access_modes.iter().map(AccessMode::into_str).collect();
+    let modes: BTreeSet<&str> = spec.access_modes.iter().flatten().map(String::as_str).collect();
+    let requests = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    let size = requests.and_then(|requests| bytes(&requests.get("storage")?.0));
+    let class = template.storage_class_name.as_ref();
+    let fields = [
+        ("accessModes", modes != wanted),
+        // The API server may write the same size in another unit.
+        ("requests.storage", size != bytes(&template.requests.storage)),
+        ("storageClassName", class.is_some() && class != spec.storage_class_name.as_ref()),
+    ];
+    let differing: Vec<&str> = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+    let name = claim.metadata.name.as_deref().unwrap_or_default();
+    (!differing.is_empty()).then(|| {
+        format!(
+            "{}.pvc differs from PersistentVolumeClaim {name} in {}; the operator does not change existing claims",
+            naming.field,
+            differing.join(", ")
+        )
+    })
 }
 
 fn check_ours<K: Kind>(object: &K, claim: &PersistentVolumeClaim, naming: Naming) -> Result<(), Failure> {

@@ -136,14 +136,26 @@ pub(super) fn http_url(text: &str) -> Result<Url, String> {
 
 /// Checks the syntax of a quantity of storage.
 pub(super) fn quantity(text: &str) -> Result<(), String> {
-    const SUFFIXES: [&str; 13] = ["", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let exponent = suffix.strip_prefix(['e', 'E']).is_some_and(|digits| digits.parse::<u8>().is_ok());
-    match number.parse::<f64>() {
-        Ok(amount) if amount > 0.0 && (exponent || SUFFIXES.contains(&suffix)) => Ok(()),
-        _ => Err(format!("{text:?} is not a size; write a quantity above zero such as 10Gi")),
-    }
+    let is_valid = bytes(text).is_some_and(|bytes| bytes > 0.0);
+    is_valid
+        .then_some(())
+        .ok_or_else(|| format!("{text:?} is not a size; write a quantity above zero such as 10Gi"))
+}
+
+/// Returns the value of a Kubernetes quantity of storage.
+pub fn bytes(quantity: &str) -> Option<f64> {
+    const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+    const BINARY_UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let digits = quantity.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(quantity.len());
+    let (number, suffix) = quantity.split_at(digits);
+    let exponent = suffix.strip_prefix(['e', 'E']).and_then(|digits| digits.parse::<u8>().ok());
+    let power = |base: f64, units: [&str; 7]| {
+        let power = (0..).zip(units).find(|(_, unit)| *unit == suffix);
+        power.map(|(power, _)| base.powi(power))
+    };
+    let factor = exponent.map(|exponent| 10_f64.powi(exponent.into()));
+    let factor = factor.or_else(|| power(1000.0, UNITS)).or_else(|| power(1024.0, BINARY_UNITS));
+    Some(number.parse::<f64>().ok()? * factor?)
 }
 
 /// Checks a branch name against the rules of git-check-ref-format(1) for `--branch`.
@@ -196,5 +208,15 @@ mod tests {
     #[case(&"a".repeat(254), false, false)]
     fn names_are_labels_or_subdomains(#[case] name: &str, #[case] label: bool, #[case] subdomain: bool) {
         assert_eq!((is_label(name), is_subdomain(name)), (label, subdomain));
+    }
+
+    #[rstest]
+    #[case("1.5Gi", "1536Mi")]
+    #[case("1Ki", "1024")]
+    #[case("2k", "2e3")]
+    #[case("3E", "3000P")]
+    fn equal_quantities_have_the_same_value(#[case] one: &str, #[case] other: &str) {
+        assert!(bytes(one).is_some());
+        assert_eq!(bytes(one), bytes(other));
     }
 }

@@ -188,6 +188,16 @@ async fn a_claim_is_created_once_and_belongs_to_the_object() {
     assert_eq!((owner.controller, Some(&owner.uid)), (Some(true), object.metadata.uid.as_ref()));
     let message = ready(&object.status.unwrap().conditions).message;
     assert!(message.contains("PersistentVolumeClaim repo-repo is not mounted"), "{message}");
+    assert!(!message.contains("spec.storage.pvc"), "{message}");
+    // The claim does not follow another size.
+    let larger = json!({"spec": {"storage": {"pvc": {"requests": {"storage": "2Gi"}}}}});
+    world.patch::<ResourceRepository>("repo", larger).await;
+    let remark = "spec.storage.pvc differs from PersistentVolumeClaim repo-repo in requests.storage; ";
+    let remarked = || async {
+        let object = world.api::<ResourceRepository>().get("repo").await.ok()?;
+        ready(&object.status?.conditions).message.contains(remark).then_some(())
+    };
+    world.eventually("the difference is shown", remarked).await;
 }
 
 #[tokio::test]
