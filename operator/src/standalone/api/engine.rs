@@ -1,8 +1,10 @@
 //! Create, update, patch, apply and delete of one object.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::admit::{FieldValidation, admit};
@@ -10,10 +12,10 @@ use super::apply::{Manager, Managers, Operation, apply};
 use super::collect;
 use super::object::{
     align_with_path, finalizers, is_terminating, meta, now, owner_references, random_suffix, remove_meta,
-    set_meta,
+    set_meta, time,
 };
 use super::removal::{Deleted, mark, remove};
-use super::resource::{Registry, ResourceType};
+use super::resource::{Family, Registry, ResourceType};
 use super::status_error::{FieldError, StatusError};
 use super::store::{Store, Writer};
 
@@ -22,7 +24,13 @@ use super::store::{Store, Writer};
 pub(crate) struct Engine {
     pub registry: Registry,
     pub store: Store,
+    /// When old events were removed last.
+    pub expired: Mutex<Option<Instant>>,
 }
+
+/// The age at which events are removed, as kube-apiserver does by default.
+const EVENT_AGE: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
+const EVENTS_APART: Duration = Duration::from_mins(1);
 
 /// The part of an object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,12 +180,31 @@ impl Engine {
         }
         // Commit. An object whose owner no longer exists is collected at once.
         self.ensure_namespace(writer, &target.namespace)?;
+        if matches!(resource.family, Family::Event) {
+            self.expire_events(writer, resource)?;
+        }
         let has_owner = !owner_references(&object).is_empty();
         let object = writer.put(resource, object).map_err(StatusError::internal)?;
         if has_owner {
             self.collect(writer)?;
         }
         Ok(Written { object, code: StatusCode::CREATED, warnings })
+    }
+
+    /// Removes old events, at most once in [`EVENTS_APART`].
+    fn expire_events(&self, writer: &Writer<'_>, resource: &ResourceType) -> Result<(), StatusError> {
+        let mut expired = self.expired.lock();
+        if expired.is_some_and(|last| last.elapsed() < EVENTS_APART) {
+            return Ok(());
+        }
+        *expired = Some(Instant::now());
+        let oldest = time(jiff::Timestamp::now() - EVENT_AGE);
+        let (events, _) = self.store.list(resource.table, None);
+        // Times of this format are in the order of their texts.
+        for event in events.iter().filter(|event| meta(event, "creationTimestamp") < oldest.as_str()) {
+            writer.remove(resource, event.as_ref().clone()).map_err(StatusError::internal)?;
+        }
+        Ok(())
     }
 
     /// Creates the namespace `name` unless it exists. In this API, the first object creates its namespace.
@@ -451,5 +478,28 @@ fn restrict(resource: &ResourceType, config: &mut Value, endpoint: Endpoint) {
     fields.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_removed_after_an_hour() {
+        let registry = Registry::new(Vec::new()).unwrap();
+        let store = Store::new(registry.tables(), 9, None);
+        let engine = Engine { registry, store, expired: Mutex::default() };
+        let events = Arc::clone(engine.registry.find("", "v1", "events").unwrap());
+        let event = |name: &str, age: i64| {
+            let created = time(jiff::Timestamp::now() - jiff::SignedDuration::from_mins(age));
+            json!({"metadata": {"name": name, "namespace": "default", "creationTimestamp": created}})
+        };
+        for event in [event("old", 61), event("young", 59)] {
+            engine.store.writer().put(&events, event).unwrap();
+        }
+        engine.create(&events, "default", event("new", 0), &WriteOptions::default()).unwrap();
+        let (left, _) = engine.store.list(events.table, None);
+        assert_eq!(left.iter().map(|event| meta(event, "name")).collect::<Vec<_>>(), ["new", "young"]);
     }
 }

@@ -52,6 +52,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Bytes;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::state::{StateDir, StateError};
@@ -151,7 +152,7 @@ impl Api {
         }
         // Fill the store, and run the garbage collection that the earlier process did not finish.
         let store = Store::new(registry.tables(), log_capacity, state);
-        let engine = Engine { registry, store };
+        let engine = Engine { registry, store, expired: Mutex::default() };
         engine.settle(restored).map_err(|error| ApiError::Restore(error.message))?;
         Ok(Self { engine: Arc::new(engine) })
     }

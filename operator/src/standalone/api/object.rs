@@ -45,7 +45,11 @@ pub(crate) fn owner_references(object: &Value) -> &[Value] {
 
 /// Returns the current time in the format of `metadata`: RFC 3339 in UTC, whole seconds.
 pub(crate) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    time(jiff::Timestamp::now())
+}
+
+pub(crate) fn time(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Letters of generated names: no vowels, and no letters that look like others.
