@@ -74,33 +74,36 @@ pub struct Evaluation<'a> {
 impl Rules {
     /// Applies the rules to one resource.
     pub fn on_resource<'a>(&'a self, subject: Subject<'a>) -> Result<Evaluation<'a>, MetadataError> {
-        self.on_resource_with(subject, None)
+        self.on_resource_with(subject, None, None)
     }
 
-    /// Like [`Self::on_resource`], with the values that templates refer to.
+    /// Like [`Self::on_resource`], with the values that templates refer to. If the path of the subject has ids of parents,
+    /// `declared` is the path of the collection in the repository.
     pub fn on_resource_with<'a>(
         &'a self,
         subject: Subject<'a>,
         values: Option<&'a dyn ReferenceValues>,
+        declared: Option<&LogicalPath>,
     ) -> Result<Evaluation<'a>, MetadataError> {
         let collection = subject.path.parent().unwrap_or_else(LogicalPath::root);
-        Evaluation::new(self, subject, collection, values)
+        Evaluation::new(self, subject, collection, values, declared)
     }
 
     /// Applies the rules to the collection at `path` itself.
     pub fn on_collection<'a>(&'a self, path: &'a LogicalPath) -> Result<Evaluation<'a>, MetadataError> {
-        self.on_collection_with(path, None)
+        self.on_collection_with(path, None, None)
     }
 
-    /// Like [`Self::on_collection`], with the values that templates refer to.
+    /// Like [`Self::on_collection`], with the values and the path of [`Self::on_resource_with`].
     pub fn on_collection_with<'a>(
         &'a self,
         path: &'a LogicalPath,
         values: Option<&'a dyn ReferenceValues>,
+        declared: Option<&LogicalPath>,
     ) -> Result<Evaluation<'a>, MetadataError> {
         static UNNAMED: Identity = Identity { alias: String::new(), remote_id: String::new() };
         let subject = Subject { path, identity: &UNNAMED, payload: None, descriptor: None };
-        Evaluation::new(self, subject, path.clone(), values)
+        Evaluation::new(self, subject, path.clone(), values, declared)
     }
 }
 
@@ -111,6 +114,7 @@ impl<'a> Evaluation<'a> {
         subject: Subject<'a>,
         collection: LogicalPath,
         values: Option<&'a dyn ReferenceValues>,
+        declared: Option<&LogicalPath>,
     ) -> Result<Self, MetadataError> {
         let descendants = rules.descendants.map(|depth| {
             let root = ancestor(subject.path, depth);
@@ -129,6 +133,9 @@ impl<'a> Evaluation<'a> {
             page: rules.pagination().map(Pagination::first_page).unwrap_or_default(),
         };
         evaluation.derived = derive_fields(&evaluation.target(), &rules.patterns);
+        if let Some(declared) = declared {
+            evaluation.derived.set_aliases(declared, rules.path_names());
+        }
         evaluation.remote_collection = evaluation.render_collection()?;
         Ok(evaluation)
     }
@@ -143,14 +150,6 @@ impl<'a> Evaluation<'a> {
     #[must_use]
     pub fn reading(self, reader: Option<&'a dyn ResourceReader>) -> Self {
         Self { reader, ..self }
-    }
-
-    /// Returns the evaluation for a collection that is `declared` in the repository. The path of the subject may have
-    /// ids of parents.
-    pub fn declared_in(mut self, declared: &LogicalPath) -> Result<Self, MetadataError> {
-        self.derived.set_aliases(declared, self.rules.path_names());
-        self.remote_collection = self.render_collection()?;
-        Ok(self)
     }
 
     /// Returns the evaluation for another page of the list than the first one.

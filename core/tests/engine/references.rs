@@ -272,3 +272,67 @@ async fn an_id_may_be_that_of_another_resource() {
         assert_eq!((report.stats.created, report.stats.failed), (created, 0), "{report:?}");
     }
 }
+
+/// A domain with a group, whose members and their roles have addresses with the ids of the group and of the user.
+fn domain() -> Scene {
+    let mut scene = Scene::new(Config {
+        collections: ["/domains", "/groups", "/users", "/groups/*/users", "/roles-w-2-w-3"]
+            .map(str::to_owned)
+            .to_vec(),
+        server_ids: ["/domains", "/groups", "/users"].map(str::to_owned).to_vec(),
+        upsert: true,
+        ..Config::default()
+    });
+    let named = "id: /id, alias: /name";
+    scene.write("domains/_/metadata.yaml", &format!("resource: {{{named}}}"));
+    for kind in ["groups", "users"] {
+        let rules = format!("resource: {{{named}, remoteCollectionPath: /{kind}}}");
+        scene.write(&format!("domains/_/{kind}/_/metadata.yaml"), &rules);
+    }
+    scene.declare("/domains/acme", &json!({"name": "acme"}));
+    scene.declare("/domains/acme/groups/staff", &json!({"name": "staff"}));
+    scene
+}
+
+/// The create of the user shows the id of the domain, but not that of the group.
+#[rstest]
+#[case::reference(r#"./{{ref (printf "/domains/%s/users/%s" .aliases.domain .name) "/id"}}"#)]
+#[case::name("./{{/name}}")]
+#[tokio::test]
+async fn a_parent_that_the_run_does_not_create_keeps_its_id(#[case] path: &str) {
+    let mut scene = domain();
+    let member = "resource: {remoteCollectionPath: '/groups/{{/ids/group}}/users', id: /name, alias: /name}";
+    let create =
+        format!("operations: {{get: {{from: list}}, create: {{method: PUT, path: {}}}}}", json!(path));
+    scene.write("domains/_/groups/_/members/_/metadata.yaml", &format!("{member}\n{create}"));
+    assert_eq!(scene.run(Reading::Each).await.stats.created, 2);
+
+    scene.declare("/domains/acme/users/carl", &json!({"name": "carl"}));
+    scene.declare("/domains/acme/groups/staff/members/carl", &json!({"name": "carl"}));
+    // Members are sent after users.
+    scene.declare("/domains/acme/a/one", &json!({"id": "one"}));
+    let report = scene.run(Reading::Each).await;
+    let asked = scene.asked();
+    assert!(!asked.iter().any(|request| request.contains("/groups/staff/users")), "{asked:?}");
+    assert_eq!((report.stats.created, report.stats.failed), (3, 0), "{report:?}\n{asked:?}");
+}
+
+/// The role is below the group to which the user refers.
+#[tokio::test]
+async fn a_reference_needs_one_resource_and_names_parents_as_the_repository_does() {
+    let mut scene = domain();
+    scene.write(
+        "domains/_/groups/_/users/_/roles/_/metadata.yaml",
+        r#"resource:
+  id: /name
+  alias: /name
+  remoteCollectionPath: '/roles-{{/ids/group}}-{{ref (printf "/domains/%s/users/%s" .aliases.domain .aliases.user) "/id"}}'
+operations: {create: {method: PUT, path: './{{/name}}'}}"#,
+    );
+    let group = r#"{{ref "/domains/acme/groups/staff" "/id"}}"#;
+    scene.declare("/domains/acme/users/carl", &json!({"name": "carl", "group": group}));
+    scene.declare("/domains/acme/groups/staff/users/carl/roles/lead", &json!({"name": "lead"}));
+    let report = scene.run(Reading::Each).await;
+    assert_eq!((report.stats.created, report.stats.failed), (4, 0), "{report:?}\n{:?}", scene.asked());
+    assert_eq!(scene.run(Reading::Each).await.stats.unchanged, 4);
+}

@@ -129,7 +129,9 @@ fn section(
     operation: OperationName,
 ) -> OperationSection {
     let rendered = if collection {
-        rules.on_collection_with(path, Some(&Unread)).and_then(|evaluation| evaluation.section(operation))
+        rules
+            .on_collection_with(path, Some(&Unread), None)
+            .and_then(|evaluation| evaluation.section(operation))
     } else {
         let resource = Resource::by_path(path.clone(), Arc::clone(rules));
         return resource

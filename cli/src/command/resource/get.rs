@@ -76,7 +76,7 @@ pub fn run(arguments: &GetArguments, invocation: &Invocation) -> Result<(), Fail
         },
         Read::Collection(items) => {
             if arguments.show_metadata {
-                let metadata = rules.on_collection_with(&target.path, Some(&Unread))?.document();
+                let metadata = rules.on_collection_with(&target.path, Some(&Unread), None)?.document();
                 return Ok(with_metadata(item::payloads(items), metadata)?);
             }
             let paths = item::paths(&items);

@@ -111,7 +111,7 @@ impl Item {
             payload: Some(&seen.payload),
             descriptor: self.descriptor.as_ref(),
         };
-        Ok(self.rules.on_resource_with(subject, Some(&Unread))?.document())
+        Ok(self.rules.on_resource_with(subject, Some(&Unread), None)?.document())
     }
 
     /// Removes values that equal the defaults from the payload.

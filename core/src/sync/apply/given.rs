@@ -87,17 +87,19 @@ impl GivenIds {
         std::mem::take(&mut *self.0.lock())
     }
 
-    /// Returns `path` with the ids of its parents; `None` if nothing changes.
-    pub fn resolve(&self, path: &LogicalPath) -> Option<LogicalPath> {
+    /// Returns `path` with the ids of its parents; `None` if all of them have their names as ids. `planned` is this path as
+    /// far as the plan knew the ids.
+    pub fn resolve(&self, path: &LogicalPath, planned: Option<&LogicalPath>) -> Option<LogicalPath> {
         let given = self.0.lock();
         if given.is_empty() {
-            return None;
+            return planned.cloned();
         }
         let prefixes: Vec<LogicalPath> = std::iter::once(path.clone()).chain(path.ancestors()).collect();
+        let prefixes = prefixes.iter().rev().filter(|prefix| !prefix.is_root());
         let mut resolved = LogicalPath::root();
-        for prefix in prefixes.iter().rev().filter(|prefix| !prefix.is_root()) {
+        for (prefix, known) in prefixes.zip(planned.unwrap_or(path).segments()) {
             let own = given.get(prefix).filter(|_| prefix != path);
-            resolved = resolved.child(own.map_or_else(|| prefix.name(), String::as_str)).ok()?;
+            resolved = resolved.child(own.map_or(known, String::as_str)).ok()?;
         }
         (resolved != *path).then_some(resolved)
     }

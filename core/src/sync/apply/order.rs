@@ -48,13 +48,14 @@ pub async fn execute<F>(
         }
         let Some((place, outcome)) = tasks::next(&mut running).await else { break };
         let action = &actions[place];
-        if outcome.is_err() {
+        if let Err(error) = &outcome {
+            let is_spared = matches!(error, SyncError::NotDeleted(_));
             let next = graph.released_by(place).filter(|next| match order {
                 Order::ParentsFirst => {
                     action.step == Step::Create && actions[*next].path.is_within(&action.path)
                 }
-                // Some servers delete children only together with their parent.
-                Order::ChildrenFirst => !action.path.is_within(&actions[*next].path),
+                // Some servers delete children only together with their parent, but what is not to be deleted keeps it.
+                Order::ChildrenFirst => is_spared || !action.path.is_within(&actions[*next].path),
             });
             failed.extend(next.map(|next| (next, action.path.clone())));
         }
@@ -97,6 +98,9 @@ mod tests {
             seen.lock().unwrap().push(format!("{mark}{}", action.path));
             let path = action.path.clone();
             let outcome = match failed_parent {
+                Some(dependent) if action.step == Step::Delete => {
+                    Err(SyncError::NotDeleted(dependent.to_string()))
+                }
                 Some(parent) => Err(SyncError::ParentFailed(path, parent)),
                 None if path.as_str() == failing => Err(SyncError::NotAttempted(path, String::new())),
                 None => Ok(Done { step: action.step, ..Done::NOTHING }),
@@ -130,9 +134,9 @@ mod tests {
     }
 
     fn depending(path: &str, on: &[&str], step: Step) -> Arc<Action> {
-        let paths = on.iter().map(|path| LogicalPath::parse(path).unwrap()).collect();
+        let paths: Vec<_> = on.iter().map(|path| LogicalPath::parse(path).unwrap()).collect();
         let action = Action::new(LogicalPath::parse(path).unwrap(), step, Reason::Missing);
-        Arc::new(Action { depends_on: Some(Box::new(Dependencies(paths))), ..action })
+        Arc::new(Action { depends_on: Some(Box::new(Dependencies { stated: paths.len(), paths })), ..action })
     }
 
     #[tokio::test]
@@ -161,6 +165,14 @@ mod tests {
         actions.push(depending("/h/a/s/x", &["/h/a"], step));
         actions.push(depending("/h/a/s/y", &["/h/a", "/h"], step));
         assert_eq!(sequence(actions, order, "").await, expected);
+    }
+
+    #[tokio::test]
+    async fn what_others_still_need_keeps_its_parents() {
+        let mut actions = actions(&["/a", "/a/b", "/a/c"], Step::Delete);
+        actions.push(depending("/d", &["/a/b"], Step::Delete));
+        let seen = sequence(actions, Order::ChildrenFirst, "/d").await;
+        assert_eq!(seen, ["/a/c", "/d", "!/a/b", "!/a"]);
     }
 
     #[tokio::test]

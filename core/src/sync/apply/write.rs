@@ -125,11 +125,11 @@ impl Writer {
     /// Returns the request of `action` if it differs from the one in the plan: a create may have none in the plan, and
     /// a parent that was just created may have another name on the server.
     pub async fn prepare(&self, action: &Action) -> Result<Prepared, SyncError> {
-        let (waited, at) = match &action.sending {
-            Sending::WhenSent(at) => (true, at.as_deref().cloned()),
-            _ => (false, None),
+        let (waited, planned) = match &action.sending {
+            Sending::WhenSent(at) => (true, at.as_deref()),
+            _ => (false, action.call().and_then(|call| call.at.as_ref())),
         };
-        let moved = self.ids.resolve(&action.path).or(at);
+        let at = self.ids.resolve(&action.path, planned);
         if waited && let Some(declared) = self.declared(&action.path).await? {
             self.referred.look_at(&declared);
         }
@@ -146,7 +146,7 @@ impl Writer {
             return Err(SyncError::ParentFailed(action.path.clone(), parent));
         }
         let knows_parents = self.knows_new_parents(&action.path).unwrap_or(true);
-        if action.step != Step::Create || moved.is_none() && !waited && knows_parents {
+        if action.step != Step::Create || at.as_ref() == planned && !waited && knows_parents {
             return Ok(Prepared::AsPlanned);
         }
         let requested = action.reason == Reason::Requested;
@@ -154,7 +154,7 @@ impl Writer {
         if !knows_parents && desired.rules.names_ids() {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
         }
-        let at = self.at(&desired, moved).await?;
+        let at = self.at(&desired, at).await?;
         let create = if requested { Call::create } else { Call::create_first };
         let call = evaluated(desired, move |desired| create(desired, &at)).await?;
         Ok(Prepared::Call(Box::new(call)))

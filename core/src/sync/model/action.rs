@@ -43,32 +43,39 @@ pub struct Action {
     pub(crate) content: Option<Box<[u8; 32]>>,
 }
 
-/// The paths of resources and collections. Boxed in an action, because most have none.
-#[derive(Debug, Serialize)]
+/// What a resource depends on. Boxed in an action, because most resources depend on nothing.
+#[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub struct Dependencies(pub Vec<LogicalPath>);
+pub struct Dependencies {
+    pub paths: Vec<LogicalPath>,
+    /// The number of paths that metadata states. They stand for everything below them, too. The others are those of
+    /// references, which need one resource.
+    #[serde(skip)]
+    pub stated: usize,
+}
 
 impl Resource {
     /// Returns the paths that the resource depends on: those that metadata states, and those that its payload and
     /// the templates of metadata refer to.
     pub fn depends_on(&self) -> Result<Vec<LogicalPath>, SyncError> {
-        self.depends_on_by(|_| true)
+        Ok(self.depends_on_by(|_| true)?.paths)
     }
 
     /// Returns those of them that are written before the resource. Deferred attributes are set after all other writes,
     /// so their references may form cycles.
     pub(crate) fn dependencies(&self) -> Result<Option<Box<Dependencies>>, SyncError> {
-        let paths = self.depends_on_by(|at| !self.defers(at))?;
-        Ok((!paths.is_empty()).then(|| Box::new(Dependencies(paths))))
+        let dependencies = self.depends_on_by(|at| !self.defers(at))?;
+        Ok((!dependencies.paths.is_empty()).then(|| Box::new(dependencies)))
     }
 
-    /// Returns the paths that the resource depends on, with the references of its payload at the places that `counts`.
-    fn depends_on_by(&self, counts: impl Fn(&Pointer) -> bool) -> Result<Vec<LogicalPath>, SyncError> {
+    /// Returns what the resource depends on, with the references of its payload at the places that `counts`.
+    fn depends_on_by(&self, counts: impl Fn(&Pointer) -> bool) -> Result<Dependencies, SyncError> {
         let mut paths = if self.rules.resolved().depends_on.is_empty() {
             Vec::new()
         } else {
             self.evaluation_with(Some(&Unread))?.dependencies()?
         };
+        let stated = paths.len();
         // A malformed reference fails the resource when it is filled in.
         let referred = references(&self.payload).unwrap_or_default();
         let referred = referred.into_iter().filter(|(at, _)| counts(at)).map(|(_, reference)| reference);
@@ -77,7 +84,7 @@ impl Resource {
                 paths.push(path);
             }
         }
-        Ok(paths)
+        Ok(Dependencies { paths, stated })
     }
 }
 
@@ -156,7 +163,7 @@ impl Action {
 
     /// Returns the paths that the action depends on.
     pub fn depends_on(&self) -> &[LogicalPath] {
-        self.depends_on.as_deref().map_or(&[], |dependencies| &dependencies.0)
+        self.depends_on.as_deref().map_or(&[], |dependencies| &dependencies.paths)
     }
 
     /// Returns the action with `call` as its request, or with the error if the request cannot be made.

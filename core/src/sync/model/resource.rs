@@ -192,11 +192,8 @@ impl Resource {
         let Self { path, identity, payload, descriptor, .. } = self;
         let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
         let reader = self.reading.as_ref().map(|reading| reading.0.as_ref());
-        let evaluation = self.rules.on_resource_with(subject, values)?.reading(reader);
-        Ok(match self.declared.as_ref().and_then(LogicalPath::parent) {
-            Some(collection) => evaluation.declared_in(&collection)?,
-            None => evaluation,
-        })
+        let declared = self.declared.as_ref().and_then(LogicalPath::parent);
+        Ok(self.rules.on_resource_with(subject, values, declared.as_ref())?.reading(reader))
     }
 
     /// Returns the references in the templates of its rules.

@@ -75,7 +75,7 @@ impl Remote {
         let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
         let values = self.values_of_list(&rules, collection, &declared).await?;
         let values = values.as_deref().map(|values| values as &dyn ReferenceValues);
-        let mut evaluation = rules.on_collection_with(collection, values)?.declared_in(&declared)?;
+        let mut evaluation = rules.on_collection_with(collection, values, Some(&declared))?;
         if let Some(page) = page {
             evaluation = evaluation.at_page(page);
         }
@@ -201,8 +201,7 @@ impl Transforms {
         let list = Arc::clone(self);
         let transform = move || {
             let values = list.values.as_deref().map(|values| values as &dyn ReferenceValues);
-            let evaluation = list.rules.on_collection_with(&list.collection, values)?;
-            let evaluation = evaluation.declared_in(&list.declared)?;
+            let evaluation = list.rules.on_collection_with(&list.collection, values, Some(&list.declared))?;
             Ok(evaluation.reading(Some(&list.reader)).transform(OperationName::List, answer)?)
         };
         // The jq waits for the resources that it reads.

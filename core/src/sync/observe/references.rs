@@ -206,8 +206,7 @@ impl Remote {
                 return Ok(None);
             }
             let recorder = Recorder::default();
-            let evaluation = rules.on_collection_with(collection, Some(&recorder));
-            if let Ok(evaluation) = evaluation.and_then(|evaluation| evaluation.declared_in(declared)) {
+            if let Ok(evaluation) = rules.on_collection_with(collection, Some(&recorder), Some(declared)) {
                 evaluation.visit_templates(&[OperationName::List]);
             }
             let mut values = KnownValues::default();

@@ -14,8 +14,8 @@ pub enum Order {
 }
 
 /// The dependencies of actions: a graph of indices. An action waits for its nearest ancestor or its descendants, and
-/// for the actions that metadata states. The indices after those of the actions are groups of actions at or below a path
-/// that others depend on.
+/// for the actions that metadata or references state. The indices after those of the actions are groups of actions at a
+/// path that others depend on, or also below it.
 pub struct Graph {
     /// The number of actions.
     actions: usize,
@@ -29,23 +29,26 @@ impl Graph {
     /// Returns the graph, and the actions that wait for nothing.
     pub fn new<A: Borrow<Action>>(actions: &[A], order: Order) -> (Self, VecDeque<usize>) {
         let actions: Vec<&Action> = actions.iter().map(Borrow::borrow).collect();
-        let mut groups: HashMap<&LogicalPath, usize> = HashMap::new();
-        for path in actions.iter().copied().flat_map(stated) {
+        let mut groups: HashMap<Dependency<'_>, usize> = HashMap::new();
+        for dependency in actions.iter().copied().flat_map(stated) {
             let next = actions.len() + groups.len();
-            groups.entry(path).or_insert(next);
+            groups.entry(dependency).or_insert(next);
         }
         let size = actions.len() + groups.len();
         let (waits_for, releases) = (vec![0; size], vec![Vec::new(); size]);
         let mut graph = Self { actions: actions.len(), waits_for, releases };
         for (place, action) in actions.iter().enumerate() {
-            for path in stated(action) {
-                graph.add(order, groups[path], place);
+            for dependency in stated(action) {
+                graph.add(order, groups[&dependency], place);
             }
             if groups.is_empty() {
                 continue;
             }
-            for path in std::iter::once(action.path.clone()).chain(action.path.ancestors()) {
-                groups.get(&path).into_iter().for_each(|group| graph.add(order, place, *group));
+            let whole = std::iter::once(action.path.clone()).chain(action.path.ancestors());
+            let whole: Vec<LogicalPath> = whole.collect();
+            let whole = whole.iter().map(|path| Dependency { path, whole: true });
+            for dependency in whole.chain([Dependency { path: &action.path, whole: false }]) {
+                groups.get(&dependency).into_iter().for_each(|group| graph.add(order, place, *group));
             }
         }
         let places: HashMap<&LogicalPath, usize> =
@@ -115,8 +118,10 @@ impl Graph {
             }
         }
         let start = walked.iter().position(|seen| *seen == place).unwrap_or_default();
-        let cycle = walked[start..].iter().chain([&place]);
-        cycle.copied().filter(|place| *place < self.actions).collect()
+        let mut cycle = walked[start..].to_vec();
+        cycle.retain(|place| *place < self.actions);
+        cycle.extend(cycle.first().copied());
+        cycle
     }
 }
 
@@ -134,10 +139,21 @@ pub fn deadlock<A: Borrow<Action>>(actions: &[A], order: Order) -> (Vec<usize>, 
     (graph.waiting().collect(), cycle.collect())
 }
 
-/// Returns the paths that the action waits for because metadata states them. It waits for its parents anyway, and a path
+/// What an action waits for.
+#[derive(PartialEq, Eq, Hash)]
+struct Dependency<'a> {
+    path: &'a LogicalPath,
+    /// Whether it waits for everything below the path, too.
+    whole: bool,
+}
+
+/// Returns what the action waits for because metadata or references state it. It waits for its parents anyway, and a path
 /// above it contains the action itself.
-fn stated(action: &Action) -> impl Iterator<Item = &LogicalPath> {
-    action.depends_on().iter().filter(|path| !action.path.is_within(path))
+fn stated(action: &Action) -> impl Iterator<Item = Dependency<'_>> {
+    let stated = action.depends_on.as_deref().map_or(0, |dependencies| dependencies.stated);
+    let paths = action.depends_on().iter().enumerate();
+    let paths = paths.map(move |(place, path)| Dependency { path, whole: place < stated });
+    paths.filter(|dependency| !action.path.is_within(dependency.path))
 }
 
 #[cfg(test)]
@@ -153,14 +169,15 @@ mod tests {
     fn a_cycle_stops_its_actions_and_those_that_wait_for_it(#[case] order: Order, #[case] step: Step) {
         let path = |text: &str| LogicalPath::parse(text).unwrap();
         let depending = |at: &str, on: &[&str]| {
-            let paths = Dependencies(on.iter().map(|on| path(on)).collect());
-            Action { depends_on: Some(Box::new(paths)), ..Action::new(path(at), step, Reason::Requested) }
+            let paths: Vec<_> = on.iter().map(|on| path(on)).collect();
+            let depends_on = Some(Box::new(Dependencies { stated: paths.len(), paths }));
+            Action { depends_on, ..Action::new(path(at), step, Reason::Requested) }
         };
         let behind: [&[&str]; 2] = if step == Step::Create { [&["/a"], &[]] } else { [&[], &["/c"]] };
         let mut actions = vec![depending("/a", &["/b"]), depending("/b", &["/a"]), depending("/d", &[])];
         actions.push(depending("/c", behind[0]));
-        let Dependencies(paths) = actions[0].depends_on.as_deref_mut().unwrap();
-        paths.extend(behind[1].iter().map(|on| path(on)));
+        let first = actions[0].depends_on.as_deref_mut().unwrap();
+        first.paths.extend(behind[1].iter().map(|on| path(on)));
         let (waiting, cycle) = deadlock(&actions, order);
         let cycle: Vec<&str> = cycle.iter().map(LogicalPath::as_str).collect();
         assert_eq!((waiting, cycle), (vec![0, 1, 3], vec!["/a", "/b", "/a"]));
