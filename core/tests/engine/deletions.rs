@@ -154,3 +154,18 @@ async fn a_resource_is_not_deleted_before_those_that_depend_on_it() {
     assert!(report.failures.iter().any(|failure| failure.message == why), "{report:?}");
     assert_eq!(world.sync_on(&world.server.url(), &CLOSED).await.stats.pruned, 2);
 }
+
+/// Unlike a deletion, a reset keeps what is below the resource.
+#[tokio::test]
+async fn a_parent_of_declared_resources_is_reset() {
+    let files = [
+        ("flags/_/metadata.yaml", "resource: {onRemove: {reset: {id: dark, on: false}}}"),
+        ("flags/dark/rules/r1/resource.json", r#"{"id": "r1"}"#),
+    ];
+    let world = World::new(Config::default(), &files);
+    world.server.put_by_hand("/flags/dark", parsed(r#"{"id": "dark", "on": true}"#));
+    world.server.put_by_hand("/flags/dark/rules/r1", parsed(r#"{"id": "r1"}"#));
+    let report = world.prune_declared("/flags/dark", r#"{"id":"dark","on":true}"#).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
+    assert_eq!(world.live("/flags/dark"), r#"{"id":"dark","on":false}"#);
+}

@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::api_server::{ApiServer, Ids};
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::client::client;
 use crate::rest_server::{Config, Matcher};
 use crate::scene::Scene;
@@ -257,4 +257,83 @@ async fn a_child_of_a_parent_that_fails_in_the_plan_is_not_created() {
     let failed: Vec<&str> = report.failures.iter().map(|failure| failure.path.as_str()).collect();
     assert_eq!((report.stats.created, failed), (1, vec!["/groups/12", "/groups/12/members/ben"]));
     assert_eq!(server.writes(), ["POST /groups 201"]);
+}
+
+/// The name of the new shop is the id of another one. Some servers assign numbers, others texts.
+#[rstest]
+#[case::number("/shops/{{/ids/shop}}", json!(1), true)]
+#[case::number_in_path("/shops/{{/shop}}", json!(1), true)]
+#[case::text("/shops/{{/ids/shop}}", json!("1"), false)]
+#[case::text_in_path("/shops/{{/shop}}", json!("1"), false)]
+#[tokio::test]
+async fn a_singleton_below_a_new_parent_is_written_below_its_id(
+    #[case] collection: &str,
+    #[case] id: Value,
+    #[case] creates: bool,
+) {
+    let server = ApiServer::rest(&["/shops"], Ids::Given);
+    server.put("/shops/1", json!({"id": id, "name": "alpha"}));
+    server.put("/shops/1/settings", json!({"of": "alpha"}));
+    server.put("/shops/n7/settings", json!({"of": "nothing"}));
+    let settings = format!("resource: {{remoteCollectionPath: '{collection}', singleton: true}}");
+    let files = [
+        ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("shops/_/conf/_/metadata.yaml", &settings),
+        ("shops/1/resource.json", r#"{"name": "1"}"#),
+        ("shops/1/conf/settings/resource.json", r#"{"of": "new"}"#),
+    ];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created == 1, report.stats.failed == 0), (creates, creates), "{report:?}");
+    assert_eq!(server.get("/shops/1/settings"), Some(json!({"of": "alpha"})), "{:?}", server.writes());
+    let of = if creates { "new" } else { "nothing" };
+    assert_eq!(server.get("/shops/n7/settings"), Some(json!({"of": of})), "{:?}", server.writes());
+}
+
+/// The credentials are wrong, and the server shows lists without what they may not see.
+#[tokio::test]
+async fn nothing_is_created_below_a_parent_that_the_server_refuses_to_show() {
+    let server =
+        ApiServer::start(&["/shops", "/shops/*/tills"], |request, store| match request.path.as_str() {
+            "/shops/rio" if store.mode == "refused" => Answer::empty(403),
+            "/shops/rio/tills" if store.mode == "refused" && request.method == "GET" => {
+                Answer::json(200, &json!([]))
+            }
+            _ => request.rest(store, Ids::Given),
+        });
+    server.put("/shops/rio", json!({"id": "rio"}));
+    server.put("/shops/rio/tills/n1", json!({"id": "n1", "name": "t1"}));
+    let files = [
+        ("shops/rio/resource.json", r#"{"id": "rio"}"#),
+        ("shops/_/tills/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("shops/rio/tills/t1/resource.json", r#"{"name": "t1"}"#),
+    ];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!(report.stats.unchanged, 2, "{report:?}");
+    server.mode("refused");
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (0, 2), "{report:?}");
+    assert_eq!(server.count("POST"), 0);
+}
+
+/// No template contains the id, so the address of the names is tried first.
+#[tokio::test]
+async fn a_singleton_is_also_found_below_the_id_of_its_parent() {
+    let server = ApiServer::rest(&["/shops"], Ids::Given);
+    server.put("/shops/n5", json!({"id": "n5", "name": "rio"}));
+    server.put("/shops/n5/settings", json!({"open": false}));
+    let files = [
+        ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        (
+            "shops/_/conf/_/metadata.yaml",
+            "resource: {remoteCollectionPath: '/shops/{{/shop}}', singleton: true}",
+        ),
+        ("shops/rio/resource.json", r#"{"name": "rio"}"#),
+        ("shops/rio/conf/settings/resource.json", r#"{"open": true}"#),
+    ];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.updated, report.stats.unchanged), (1, 1), "{report:?}");
+    assert_eq!(server.writes(), ["PUT /shops/n5/settings 200"]);
 }

@@ -233,7 +233,9 @@ impl Execution {
     pub async fn apply(&mut self, plan: Plan) {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, needed, .. } = plan;
         let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
-        self.sender.writer.failed.lock().extend(declared.map(|failure| failure.path.clone()));
+        let is_refused = |failure: &Failure| failure.reason == FailureReason::Category(Category::Auth);
+        let declared = declared.map(|failure| (failure.path.clone(), is_refused(failure)));
+        self.sender.writer.failed.lock().extend(declared);
         for failure in &failures {
             self.tally.skipped(&failure.path);
             self.report.stats.created -= usize::from(self.deferred.remove(&failure.path));

@@ -1,6 +1,6 @@
 //! Sends one action of a plan, and handles answers that a plan cannot foresee.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -9,6 +9,7 @@ use http::header::HeaderValue;
 use parking_lot::Mutex;
 
 use super::given::GivenIds;
+use crate::error::{Categorized as _, Category};
 use crate::path::LogicalPath;
 use crate::repository::RepositoryError;
 use crate::server::{Request, Response, ServerError, percent_decoded};
@@ -46,8 +47,8 @@ pub struct Writer {
     pub recurrences: Option<Arc<Recurrences>>,
     /// The last resource that the run has created in each collection on the server whose list proved that it was absent.
     pub witnesses: Mutex<HashMap<LogicalPath, Witness>>,
-    /// The resources that failed in a plan of the run.
-    pub failed: Mutex<HashSet<LogicalPath>>,
+    /// The resources that failed in a plan of the run, and whether the server refused to show them.
+    pub failed: Mutex<HashMap<LogicalPath, bool>>,
     /// The resources that differ after a successful update, unless recurrences are watched.
     unconfirmed: Mutex<Vec<Failure>>,
 }
@@ -100,14 +101,18 @@ impl Writer {
     }
 
     /// Returns the nearest parent of the resource at `path` that failed in a plan of the run and was not created since, if
-    /// the server does not have it: its name may be the id of another one.
+    /// the server does not have it: its name may be the id of another one. Or if the server refuses to show it: it may hide
+    /// resources below it, too.
     async fn failed_parent(&self, path: &LogicalPath) -> Option<LogicalPath> {
         let failed = {
             let failed = self.failed.lock();
             let mut parents = path.ancestors().take_while(|parent| !self.has_created(parent));
-            parents.find(|parent| failed.contains(parent))
+            parents.find_map(|parent| failed.get(&parent).map(|refused| (parent, *refused)))
         };
-        let failed = failed?;
+        let (failed, refused) = failed?;
+        if refused {
+            return Some(failed);
+        }
         // This one remembers absent parents, which may have many children.
         self.new_lists.parent_is_absent(path, false).await.then_some(failed)
     }
@@ -140,6 +145,11 @@ impl Writer {
             let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
             return Ok(again.map_or(Prepared::AsPlanned, Prepared::Again));
         }
+        if action.step == Step::Update
+            && let Some(again) = self.below_new_parents(action, at.as_ref(), planned).await?
+        {
+            return Ok(Prepared::Again(Box::new(again)));
+        }
         if action.step == Step::Create
             && let Some(parent) = self.failed_parent(&action.path).await
         {
@@ -158,6 +168,31 @@ impl Writer {
         let create = if requested { Call::create } else { Call::create_first };
         let call = evaluated(desired, move |desired| create(desired, &at)).await?;
         Ok(Prepared::Call(Box::new(call)))
+    }
+
+    /// Returns the update of a singleton below a parent that the run has created, `at` the id of the parent: at its name may
+    /// be another parent. `None` if the `planned` path is right.
+    async fn below_new_parents(
+        &self,
+        action: &Action,
+        at: Option<&LogicalPath>,
+        planned: Option<&LogicalPath>,
+    ) -> Result<Option<Action>, SyncError> {
+        if self.knows_new_parents(&action.path) == Some(false) {
+            return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
+        }
+        if at == planned {
+            return Ok(None);
+        }
+        let desired = self.desired(&action.path).await?;
+        let located = self.at(&desired, at.cloned()).await?;
+        let observed = match self.referred.with_references_only().read_at(&located).await {
+            Err(error) if error.category() == Category::NotFound => Observed::new(located, None),
+            read => read?,
+        };
+        let again = self.decided((action.step, action.reason), desired, observed).await?;
+        let nothing = || Action::new(action.path.clone(), Step::Skip, Reason::Equal);
+        Ok(Some(again.unwrap_or_else(nothing)))
     }
 
     /// Returns `desired` at the path `moved`, if there is one.

@@ -277,7 +277,7 @@ impl Remote {
                 Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
             }
             read if wanted.rules.resolved().singleton => {
-                self.of_singleton(wanted.clone(), read, doomed).await
+                Box::pin(self.search_singleton(wanted, read, doomed)).await
             }
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) || rejects_address(&read) || rejects_name(wanted, &read) => {
@@ -398,6 +398,18 @@ impl Remote {
             }
             (Verdict::Unknown(doubt), _) => Err(wanted.undecided(doubt)),
         }
+    }
+
+    /// Returns what the read of a singleton shows at the address of its names, or at that of the ids of its parents.
+    async fn search_singleton(&self, wanted: &Resource, read: Read, doomed: bool) -> Read {
+        if is_not_found(&read)
+            && let Ok((at, _)) = self.relocated(wanted).await
+            && at.path != wanted.path
+        {
+            let read = self.read_at(&at).await;
+            return self.of_singleton(at, read, doomed).await;
+        }
+        self.of_singleton(wanted.clone(), read, doomed).await
     }
 
     /// Returns what the read of a singleton at `at` shows. Its absence needs no proof, because it is never created.

@@ -209,9 +209,10 @@ impl Candidates {
         }
         check_alias(declared, &observed)?;
         let (session, path) = (self.remote.session.clone(), declared.path.clone());
-        // The server may delete the children together with their parent.
+        // The server may delete the children together with their parent, unless the parent is reset.
         let is_parent = move || Ok(repository::declares_at_least(session.tree.as_ref(), &path, 1)?);
-        if blocking(declared.path.clone(), is_parent).await? {
+        let resets = matches!(resolved.on_remove(), OnRemove::Reset(_));
+        if !resets && blocking(declared.path.clone(), is_parent).await? {
             return Ok(Fate::Kept(kept_for_others("Git declares resources below it".to_owned())));
         }
         let read = remote.with_reader(declared);
