@@ -60,10 +60,11 @@ impl Reconciler for ManagedServers {
     }
 
     async fn reconcile(&self, round: &mut Round<'_, ManagedServer>) -> Outcome {
-        // Build the client that policies use. This checks all settings and Secrets.
-        let client = self.pools.servers.client(round.context, &round.object).await;
+        // Taken before the Secrets are read, so that a later change of them counts.
         let key = round.key();
         let inputs = (round.generation(), round.context.secrets_hash::<ManagedServer>(&key));
+        // Build the client that policies use. This checks all settings and Secrets.
+        let client = self.pools.servers.client(round.context, &round.object).await;
         let (started, rest) = (Instant::now(), self.rest(&inputs, round));
         let due = rest.is_zero();
         let outcome = match &client {
@@ -73,7 +74,8 @@ impl Reconciler for ManagedServers {
         // Verify the contract, also if the server cannot be used.
         let outcome = self.pools.contracts.verify(round, client.as_ref().ok(), due, outcome).await;
         let is_ready = outcome.reason == Reason::Ready;
-        if due && is_ready {
+        let is_stale = |fact: &Fact| fact.type_ == CACHED && fact.truth == Truth::False;
+        if due && is_ready && !outcome.conditions.iter().any(is_stale) {
             self.polls.lock().insert(key, Poll { inputs, at: started });
         }
         if due || !is_ready || outcome.requeue.is_some() {

@@ -109,7 +109,10 @@ fn unfollowed(template: &ClaimTemplate, claim: &PersistentVolumeClaim, naming: N
     let fields = [
         ("accessModes", modes != wanted),
         // The API server may write the same size in another unit.
-        ("requests.storage", size != bytes(&template.requests.storage)),
+        (
+            "requests.storage",
+            size.zip(bytes(&template.requests.storage)).is_some_and(|(a, b)| (a - b).abs() >= 1.0),
+        ),
         ("storageClassName", class.is_some() && class != spec.storage_class_name.as_ref()),
     ];
     let differing: Vec<&str> = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();

@@ -142,8 +142,12 @@ pub(super) fn quantity(text: &str) -> Result<(), String> {
         .ok_or_else(|| format!("{text:?} is not a size; write a quantity above zero such as 10Gi"))
 }
 
-/// Returns the value of a Kubernetes quantity of storage.
+/// Returns the value of a Kubernetes quantity of storage. The API server writes sizes that are not whole numbers of bytes,
+/// such as 1.1Gi, in thousandths.
 pub fn bytes(quantity: &str) -> Option<f64> {
+    if let Some(thousandths) = quantity.strip_suffix('m') {
+        return Some(thousandths.parse::<f64>().ok()? / 1000.0);
+    }
     const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
     const BINARY_UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let digits = quantity.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(quantity.len());
@@ -215,6 +219,7 @@ mod tests {
     #[case("1Ki", "1024")]
     #[case("2k", "2e3")]
     #[case("3E", "3000P")]
+    #[case("1.5", "1500m")]
     fn equal_quantities_have_the_same_value(#[case] one: &str, #[case] other: &str) {
         assert!(bytes(one).is_some());
         assert_eq!(bytes(one), bytes(other));

@@ -83,7 +83,7 @@ async fn run_on(
     running.forget(&selected.no_longer_declared);
     if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.whole_scope {
         let outcome = verdict::nothing_to_do(&mut running.round.status, &running.plan, &running.target);
-        return Ok((outcome, None));
+        return Ok((outcome, Some(running.plan.recurrences)));
     }
     // Record the run, then run the engine.
     let session = running.session(Arc::clone(&selected.tree)).await?;
