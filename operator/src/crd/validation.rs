@@ -145,11 +145,11 @@ pub(super) fn quantity(text: &str) -> Result<(), String> {
 /// Returns the value of a Kubernetes quantity of storage. The API server writes sizes that are not whole numbers of bytes,
 /// such as 1.1Gi, in thousandths.
 pub fn bytes(quantity: &str) -> Option<f64> {
+    const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+    const BINARY_UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     if let Some(thousandths) = quantity.strip_suffix('m') {
         return Some(thousandths.parse::<f64>().ok()? / 1000.0);
     }
-    const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
-    const BINARY_UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let digits = quantity.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(quantity.len());
     let (number, suffix) = quantity.split_at(digits);
     let exponent = suffix.strip_prefix(['e', 'E']).and_then(|digits| digits.parse::<u8>().ok());
