@@ -336,3 +336,27 @@ operations: {create: {method: PUT, path: './{{/name}}'}}"#,
     assert_eq!((report.stats.created, report.stats.failed), (4, 0), "{report:?}\n{:?}", scene.asked());
     assert_eq!(scene.run(Reading::Each).await.stats.unchanged, 4);
 }
+
+/// Later runs could not resolve the reference.
+#[rstest]
+#[case::still_refers(r#"{{ref "/users/ana" "/mail"}}"#, 0)]
+#[case::no_longer_refers("list@example.test", 1)]
+#[tokio::test]
+async fn a_resource_that_others_refer_to_is_not_deleted(#[case] mail: &str, #[case] pruned: usize) {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/users".to_owned(), "/groups".to_owned()],
+        ..Config::default()
+    });
+    let ana = json!({"id": "ana", "mail": "ana@example.test"});
+    scene.declare("/users/ana", &ana);
+    scene.declare("/groups/staff", &json!({"id": "staff", "mail": r#"{{ref "/users/ana" "/mail"}}"#}));
+    assert_eq!(scene.run(Reading::Each).await.stats.created, 2);
+
+    scene.remove("/users/ana");
+    scene.declare("/groups/staff", &json!({"id": "staff", "mail": mail}));
+    let report = scene.run_pruning("/users/ana", &ana.to_string()).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (pruned, 1 - pruned), "{report:?}");
+    let texts: Vec<_> = report.failures.iter().map(|failure| failure.message.as_str()).collect();
+    let refused = ["not deleted: /users/ana: /groups/staff refers to it; remove the reference first"];
+    assert_eq!(texts, refused[..1 - pruned]);
+}

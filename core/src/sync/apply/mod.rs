@@ -339,8 +339,17 @@ impl Execution {
         };
         let refused = self.report.failures.iter().filter(is_refused);
         let mut spared: Vec<LogicalPath> = refused.map(|failure| failure.path.clone()).collect();
+        let mut referrers = HashMap::new();
+        for action in &deletions {
+            let referrer = self.referrer(action).await;
+            referrers.extend(referrer.map(|referrer| (action.path.clone(), referrer)));
+        }
         deletions.retain(|action| {
-            let obstacle = self.obstacle(action, needed);
+            let refers = referrers.get(&action.path).map(|referrer| {
+                let path = &action.path;
+                SyncError::NotDeleted(format!("{path}: {referrer} refers to it; remove the reference first"))
+            });
+            let obstacle = refers.or_else(|| self.obstacle(action, needed));
             self.report.failures.extend(obstacle.as_ref().map(|error| action.failed(error)));
             spared.extend(obstacle.is_some().then(|| action.path.clone()));
             obstacle.is_none()
@@ -372,6 +381,20 @@ impl Execution {
             Err(_) => {}
         };
         execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
+    }
+
+    /// Returns a declared resource that refers to the one that `action` deletes for good, as far as the run has seen it.
+    async fn referrer(&self, action: &Action) -> Option<LogicalPath> {
+        let writer = &self.sender.writer;
+        let referrers = writer.session.knowledge.referrers(&action.path).into_iter();
+        for (referrer, _) in referrers.filter(|_| !action.replaces()) {
+            // It may have referred to it in an earlier revision only.
+            let Ok(Some(declared)) = writer.declared(&referrer).await else { continue };
+            if declared.depends_on().is_ok_and(|paths| paths.contains(&action.path)) {
+                return Some(referrer);
+            }
+        }
+        None
     }
 
     /// Returns the reason why a deletion must not be sent.
