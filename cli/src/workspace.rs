@@ -13,7 +13,6 @@ use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{DirTree, EmptyTree, Store, Tree};
-use declarest_core::secrets::SecretReader;
 use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
 use declarest_core::sync::{self, Remote, Resource, Session, SyncError, WrittenValues};
 
@@ -130,13 +129,7 @@ impl<'a> Workspace<'a> {
 
     /// Returns a session of the engine. Placeholders are resolved if the context has a secret store.
     pub fn session(&self) -> Result<Session, Failure> {
-        let store = match &self.context.context.secret_store {
-            Some(_) => Some(self.context.open_secret_store(self.messages)?),
-            None => None,
-        };
-        let secrets = SecretReader::new(store);
-        self.messages.hide_read(&secrets);
-        Ok(Session { secrets, ..self.session_without_secrets()? })
+        Ok(Session { secrets: self.context.secret_reader()?, ..self.session_without_secrets()? })
     }
 
     /// Returns a session for commands that show or delete resources, which do not need secrets.

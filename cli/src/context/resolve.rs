@@ -77,7 +77,7 @@ pub struct ResolvedContext {
     /// The settings, with references replaced and overrides applied.
     pub context: Context,
     pub(super) credentials: Credentials,
-    messages: Messages,
+    pub(super) messages: Messages,
     /// The proxies of the components, with the names of their credentials.
     proxies: [Proxies<String>; 4],
     /// The statuses of the answers to all clients of the managed server.
@@ -317,7 +317,7 @@ impl ResolvedContext {
             .map_err(|error| self.setting(field, &format!("cannot read {file}: {error}")))
     }
 
-    fn setting(&self, field: &str, reason: &str) -> CatalogueError {
+    pub(super) fn setting(&self, field: &str, reason: &str) -> CatalogueError {
         let (context, field) = (self.name.clone(), field.to_owned());
         CatalogueError::Setting { context, field, reason: reason.to_owned() }
     }

@@ -6,7 +6,7 @@ use declarest_core::secrets::file::{
     FileStore as EncryptedFile, FileStoreError, FileStoreSettings, Kdf as Argon2, KeyMaterial,
 };
 use declarest_core::secrets::vault::{KvVersion, VaultAuth as Login, VaultSettings, VaultStore as Vault};
-use declarest_core::secrets::{Secret, SecretStore};
+use declarest_core::secrets::{Secret, SecretReader, SecretStore};
 
 use super::error::CatalogueError;
 use super::model::{FileStore, Kdf, VaultAuth, VaultStore};
@@ -16,22 +16,29 @@ use crate::error::Failure;
 use crate::output::Messages;
 
 impl ResolvedContext {
+    /// Returns a reader of the secret store. A context without a store can be used as long as there are no placeholders.
+    /// Messages hide the secrets that are read.
+    pub fn secret_reader(&self) -> Result<SecretReader, Failure> {
+        let store = self.context.secret_store.as_ref().map(|_| self.open_secret_store()).transpose()?;
+        let reader = SecretReader::new(store);
+        self.messages.hide_read(&reader);
+        Ok(reader)
+    }
+
     /// Returns the secret store, without reading from it.
-    pub fn open_secret_store(&self, messages: &Messages) -> Result<SecretStore, Failure> {
+    pub fn open_secret_store(&self) -> Result<SecretStore, Failure> {
         let settings = self.secret_store()?;
         if let Some(vault) = &settings.vault {
             return Ok(Vault::new(self.vault(vault)?)?.into());
         }
         let Some(file) = &settings.file else {
-            let (context, field) = (self.name.clone(), "secretStore".to_owned());
-            let reason = "needs file or vault".to_owned();
-            return Err(CatalogueError::Setting { context, field, reason }.into());
+            return Err(self.setting("secretStore", "needs file or vault").into());
         };
-        warn_if_open(Path::new(&file.path.0), messages);
+        warn_if_open(Path::new(&file.path.0), &self.messages);
         let settings = FileStoreSettings {
             beneath: None,
             path: (&*file.path.0).into(),
-            key: key_material(&self.name, file)?,
+            key: self.key_material(file)?,
             kdf: argon2(file.kdf.as_ref())?,
         };
         Ok(EncryptedFile::new(settings).into())
@@ -64,9 +71,7 @@ impl ResolvedContext {
             });
         }
         let Some(role) = &auth.app_role else {
-            let (context, field) = (self.name.clone(), "secretStore.vault.auth".to_owned());
-            let reason = "needs token, password or appRole".to_owned();
-            return Err(CatalogueError::Setting { context, field, reason }.into());
+            return Err(self.setting("secretStore.vault.auth", "needs token, password or appRole").into());
         };
         Ok(Login::AppRole {
             mount: or(role.mount.as_ref(), "approle"),
@@ -74,26 +79,22 @@ impl ResolvedContext {
             secret_id: role.secret_id.0.clone(),
         })
     }
+
+    /// Returns the key. The catalogue has exactly one of the four fields.
+    fn key_material(&self, file: &FileStore) -> Result<KeyMaterial, CatalogueError> {
+        let (field, material) = match (&file.key, &file.key_file, &file.passphrase, &file.passphrase_file) {
+            (Some(key), _, _, _) => ("key", KeyMaterial::key(&key.0)),
+            (_, Some(file), _, _) => ("keyFile", KeyMaterial::key_file(Path::new(&file.0))),
+            (_, _, Some(passphrase), _) => ("passphrase", KeyMaterial::passphrase(&passphrase.0)),
+            (_, _, _, Some(file)) => ("passphraseFile", KeyMaterial::passphrase_file(Path::new(&file.0))),
+            (None, None, None, None) => ("key", Err(FileStoreError::EmptyKey("key"))),
+        };
+        material.map_err(|error| self.setting(&format!("secretStore.file.{field}"), &error.to_string()))
+    }
 }
 
 fn or(text: Option<&Text>, default: &str) -> String {
     text.map_or(default, |text| &text.0).to_owned()
-}
-
-/// Returns the key. The catalogue has exactly one of the four fields.
-fn key_material(context: &str, file: &FileStore) -> Result<KeyMaterial, CatalogueError> {
-    let (field, material) = match (&file.key, &file.key_file, &file.passphrase, &file.passphrase_file) {
-        (Some(key), _, _, _) => ("key", KeyMaterial::key(&key.0)),
-        (_, Some(file), _, _) => ("keyFile", KeyMaterial::key_file(Path::new(&file.0))),
-        (_, _, Some(passphrase), _) => ("passphrase", KeyMaterial::passphrase(&passphrase.0)),
-        (_, _, _, Some(file)) => ("passphraseFile", KeyMaterial::passphrase_file(Path::new(&file.0))),
-        (None, None, None, None) => ("key", Err(FileStoreError::EmptyKey("key"))),
-    };
-    material.map_err(|error| CatalogueError::Setting {
-        context: context.to_owned(),
-        field: format!("secretStore.file.{field}"),
-        reason: error.to_string(),
-    })
 }
 
 fn argon2(kdf: Option<&Kdf>) -> Result<Argon2, FileStoreError> {

@@ -83,7 +83,7 @@ pub fn check(name: Option<&str>, reported: &ReportArguments, invocation: &Invoca
         row("repository", repository(context)),
         row("metadata", metadata(context, invocation)),
         row("managedServer", server(context, invocation)),
-        row("secretStore", secret_store(context, invocation)),
+        row("secretStore", secret_store(context)),
     ];
     let components = components.map(|row| row.redacted(&invocation.messages));
     let count = |status| components.iter().filter(|row| row.status == status).count();
@@ -204,11 +204,11 @@ fn server(context: &ResolvedContext, invocation: &Invocation) -> Standing {
 }
 
 /// Checks the store by reading it. Changes nothing in it.
-fn secret_store(context: &ResolvedContext, invocation: &Invocation) -> Standing {
+fn secret_store(context: &ResolvedContext) -> Standing {
     let Some(settings) = &context.context.secret_store else {
         return Ok((Status::Skip, "not configured".to_owned()));
     };
-    let store = context.open_secret_store(&invocation.messages)?;
+    let store = context.open_secret_store()?;
     let Some(file) = &settings.file else {
         return block_on(async {
             // For Vault, this checks login, mount and version, and creates nothing.

@@ -67,7 +67,7 @@ impl<'w> Change<'w> {
             ));
         }
         if !concealed.secrets.is_empty() || !concealed.masks.is_empty() {
-            let secrets = workspace.context.open_secret_store(&invocation.messages)?;
+            let secrets = workspace.context.open_secret_store()?;
             for (key, mask) in concealed.masks {
                 if !has(&secrets, &key).await? {
                     concealed.secrets.push((key, mask));

@@ -244,18 +244,7 @@ pub enum Secrets {
 impl Secrets {
     /// `show` is `--show-secrets`. A store is needed only if there are placeholders.
     pub fn new(show: bool, invocation: &Invocation) -> Result<Self, Failure> {
-        if !show {
-            return Ok(Self::Masked);
-        }
-        let context = invocation.context()?;
-        // Without placeholders, no store is needed.
-        let store = match &context.context.secret_store {
-            Some(_) => Some(context.open_secret_store(&invocation.messages)?),
-            None => None,
-        };
-        let reader = SecretReader::new(store);
-        invocation.messages.hide_read(&reader);
-        Ok(Self::Shown(reader))
+        if show { invocation.context()?.secret_reader().map(Self::Shown) } else { Ok(Self::Masked) }
     }
 
     pub async fn apply(&self, item: &mut Item) -> Result<(), Failure> {

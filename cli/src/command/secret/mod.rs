@@ -72,5 +72,5 @@ fn reading<T>(invocation: &Invocation, work: impl Future<Output = Result<T, Fail
 }
 
 fn open(invocation: &Invocation) -> Result<SecretStore, Failure> {
-    invocation.context()?.open_secret_store(&invocation.messages)
+    invocation.context()?.open_secret_store()
 }
