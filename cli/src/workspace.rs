@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use declarest_core::authoring::Declaration;
 use declarest_core::bundle::{
     Bundle, BundleSource, OpenApiHint, Options, Reference, cache_directory, registry_login,
 };
@@ -120,6 +121,15 @@ impl<'a> Workspace<'a> {
             MetadataSource::Directory(directory) => Ok(Store::init(&directory)?),
             MetadataSource::Bundle(_) | MetadataSource::BundleFile(_) | MetadataSource::None => self.store(),
         }
+    }
+
+    /// Declares secrets in metadata. The context needs a place for metadata only if there are declarations.
+    pub fn declare(&self, declarations: &[Declaration]) -> Result<(), Failure> {
+        if declarations.is_empty() {
+            return Ok(());
+        }
+        let store = self.metadata_store()?;
+        Ok(declarations.iter().try_for_each(|declaration| declaration.write(&store))?)
     }
 
     /// Returns whether the workspace is connected to the managed server.

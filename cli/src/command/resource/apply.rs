@@ -281,6 +281,6 @@ impl Run<'_> {
         let has_store = self.workspace.context.secret_store().is_ok();
         let options = SecretOptions { has_store, ..SecretOptions::default() };
         let batch = Batch { collection: None, drafts, observed: true };
-        Change::new(self.workspace, &store, vec![batch], &options)?.carry_out(self.invocation).await
+        Change::new(self.workspace, &store, vec![batch], &options)?.carry_out().await
     }
 }

@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use declarest_core::authoring::{Batch, Concealed, Declaration, Prepared, SecretOptions, conceal};
+use declarest_core::authoring::{Batch, Concealed, Prepared, SecretOptions, check_absent, conceal};
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::repository::{RepositoryError, Store};
 use declarest_core::secrets::{SecretKey, SecretStore};
@@ -11,7 +11,7 @@ use declarest_core::sync::Stop;
 
 use crate::error::Failure;
 use crate::interrupt::finish;
-use crate::invocation::Invocation;
+use crate::repository::Authoring;
 use crate::workspace::Workspace;
 
 /// How many files are written at once.
@@ -41,6 +41,25 @@ impl<'w> Change<'w> {
         Ok(Self { workspace, store, prepared, concealed })
     }
 
+    /// Saves batches and commits them. Without `overwrite`, an existing resource is an error.
+    pub async fn commit(
+        workspace: &'w Workspace<'w>,
+        authoring: Authoring<'_>,
+        batches: Vec<Batch>,
+        secrets: &SecretOptions,
+        overwrite: bool,
+    ) -> Result<(), Failure> {
+        let store = authoring.store()?;
+        if !overwrite {
+            check_absent(&store, batches.iter().flat_map(|batch| &batch.drafts).map(|draft| &draft.path))?;
+        }
+        let change = Change::new(workspace, &store, batches, secrets)?;
+        authoring.require_committable(&change.files()?)?;
+        change.carry_out().await?;
+        authoring.finish()?;
+        Ok(())
+    }
+
     /// Returns the files of resources that the change writes, relative to the repository.
     pub fn files(&self) -> Result<Vec<String>, RepositoryError> {
         let files = self.prepared.iter().map(|prepared| prepared.files(self.store));
@@ -49,10 +68,11 @@ impl<'w> Change<'w> {
 
     /// Writes secrets first, so that no placeholder refers to a missing secret. Metadata of secret attributes is
     /// written before the files, metadata that declares whole resources as secret after them.
-    pub async fn carry_out(self, invocation: &Invocation) -> Result<(), Failure> {
+    pub async fn carry_out(self) -> Result<(), Failure> {
         let Self { workspace, store, prepared, mut concealed } = self;
+        let messages = workspace.messages;
         for (path, at) in &concealed.in_arrays {
-            invocation.messages.warn(&format!(
+            messages.warn(&format!(
                 "{path}: the key of the secret {at} contains an array index; if the array is reordered, \
                  name it explicitly, as in {{{{secret \"a key\"}}}}"
             ));
@@ -60,7 +80,7 @@ impl<'w> Change<'w> {
         for (at, paths) in &concealed.masked {
             let more =
                 if let [_] = paths[..] { String::new() } else { format!(" and {} more", paths.len() - 1) };
-            invocation.messages.warn(&format!(
+            messages.warn(&format!(
                 "{}{more}: the server masks {at}, and an update may overwrite the value with the mask; \
                  state {at} in resource.writeOnlyAttributes",
                 paths[0]
@@ -74,16 +94,16 @@ impl<'w> Change<'w> {
                 }
             }
             let stored = concealed.secrets.len();
-            invocation.messages.hide(concealed.secrets.iter().map(|(_, value)| value.clone()));
+            messages.hide(concealed.secrets.iter().map(|(_, value)| value.clone()));
             finish(&Stop::default(), secrets.set_all(concealed.secrets)).await?;
-            invocation.messages.verbose(1, &format!("stored secrets: {stored}"));
+            messages.verbose(1, &format!("stored secrets: {stored}"));
         }
-        declare(workspace, &concealed.attributes)?;
+        workspace.declare(&concealed.attributes)?;
         write(&prepared, store)?;
         for prepared in prepared {
-            invocation.messages.verbose(1, &format!("saved {}", prepared.path()));
+            messages.verbose(1, &format!("saved {}", prepared.path()));
         }
-        declare(workspace, &concealed.whole)
+        workspace.declare(&concealed.whole)
     }
 }
 
@@ -118,13 +138,4 @@ fn write(prepared: &[Prepared], store: &Store) -> Result<(), RepositoryError> {
         // All writers are joined before the first error is returned.
         ends.collect::<Vec<_>>().into_iter().collect()
     })
-}
-
-/// Writes metadata. The context needs a place for metadata only if there are declarations.
-fn declare(workspace: &Workspace<'_>, declarations: &[Declaration]) -> Result<(), Failure> {
-    if declarations.is_empty() {
-        return Ok(());
-    }
-    let store = workspace.metadata_store()?;
-    Ok(declarations.iter().try_for_each(|declaration| declaration.write(&store))?)
 }

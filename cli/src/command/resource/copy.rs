@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use declarest_core::authoring::{Batch, Draft, SecretOptions, check_absent};
+use declarest_core::authoring::{Batch, Draft, SecretOptions};
 use declarest_core::metadata::document::merge;
 use declarest_core::metadata::includes::referenced;
 use declarest_core::path::LogicalPath;
@@ -78,14 +78,13 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
             }
             source.payload = merge(source.payload, Value::Object(assigned));
         }
-        named_as_its_path(&workspace, &target, &source.payload)?;
-        let store = authoring.store()?;
+        let (tree, metadata) = (workspace.tree.as_ref(), &workspace.metadata);
+        if let Some(name) = other_name(tree, metadata, &target, &source.payload)? {
+            return Err(mismatch(&name, &target, "change it with --override-attributes"));
+        }
         let Source { payload, descriptor, observed, .. } = source;
         let draft = Draft { descriptor, ..Draft::new(target, payload) };
-        if !arguments.force {
-            check_absent(&store, [&draft.path])?;
-        }
-        save(&workspace, authoring, draft, observed, invocation).await
+        save(&workspace, authoring, draft, observed, arguments.force).await
     })
 }
 
@@ -118,7 +117,7 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
         let payload = decode_file(format.payload_type, &edited)
             .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
         let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
-        save(&workspace, authoring, draft, false, invocation).await?;
+        save(&workspace, authoring, draft, false, true).await?;
         invocation.messages.verbose(1, &format!("edited {path}"));
         Ok(())
     })
@@ -187,28 +186,15 @@ fn text(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Option<Vec<u8>>
     Ok(included.is_empty().then_some(text))
 }
 
-/// Returns an error if the payload has an alias or id, and it is not the last segment of the path.
-fn named_as_its_path(workspace: &Workspace<'_>, path: &LogicalPath, payload: &Value) -> Result<(), Failure> {
-    match other_name(workspace.tree.as_ref(), &workspace.metadata, path, payload)? {
-        Some(name) => Err(mismatch(&name, path, "change it with --override-attributes")),
-        None => Ok(()),
-    }
-}
-
 async fn save(
     workspace: &Workspace<'_>,
     authoring: Authoring<'_>,
     draft: Draft,
     observed: bool,
-    invocation: &Invocation,
+    overwrite: bool,
 ) -> Result<(), Failure> {
-    let store = authoring.store()?;
-    let has_store = invocation.context()?.secret_store().is_ok();
+    let has_store = workspace.context.secret_store().is_ok();
     let options = SecretOptions { has_store, ..SecretOptions::default() };
     let batch = Batch { collection: None, drafts: vec![draft], observed };
-    let change = Change::new(workspace, &store, vec![batch], &options)?;
-    authoring.require_committable(&change.files()?)?;
-    change.carry_out(invocation).await?;
-    authoring.finish()?;
-    Ok(())
+    Change::commit(workspace, authoring, vec![batch], &options, overwrite).await
 }

@@ -187,7 +187,7 @@ impl ImportOptions {
         }
         // Write.
         for change in changes {
-            change.carry_out(invocation).await?;
+            change.carry_out().await?;
         }
         Ok(Imported { inferred, read_only, ..Imported::new(collections, crawl, invocation) })
     }

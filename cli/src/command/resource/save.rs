@@ -1,7 +1,7 @@
 //! `resource save`.
 
 use clap::{Args, ValueEnum};
-use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_absent, drafts_of, is_list};
+use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, drafts_of, is_list};
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::pointer::Pointer;
@@ -95,15 +95,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
             }
         }
         // Check, write and commit.
-        let store = authoring.store()?;
-        if !arguments.force {
-            check_absent(&store, batches.iter().flat_map(|batch| &batch.drafts).map(|draft| &draft.path))?;
-        }
-        let change = Change::new(&workspace, &store, batches, &secrets)?;
-        authoring.require_committable(&change.files()?)?;
-        change.carry_out(invocation).await?;
-        authoring.finish()?;
-        Ok(())
+        Change::commit(&workspace, authoring, batches, &secrets, arguments.force).await
     })
 }
 

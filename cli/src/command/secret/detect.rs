@@ -128,10 +128,5 @@ fn fix(workspace: &Workspace<'_>, found: Vec<Detected>) -> Result<(), Failure> {
         .into_iter()
         .filter(|detected| !detected.attributes.is_empty())
         .map(|detected| Declaration::attributes(&workspace.metadata, &detected.path, detected.attributes));
-    let declarations: Vec<Declaration> = declarations.collect::<Result<_, _>>()?;
-    if declarations.is_empty() {
-        return Ok(());
-    }
-    let store = workspace.metadata_store()?;
-    Ok(declarations.iter().try_for_each(|declaration| declaration.write(&store))?)
+    workspace.declare(&declarations.collect::<Result<Vec<_>, _>>()?)
 }
