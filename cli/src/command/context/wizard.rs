@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Failure;
 use crate::input::Content;
+use crate::output::to_stderr;
 use crate::terminal;
 
 /// Asks for a context and its credentials. Returns them as a catalogue. `name` is not asked for if it is given.
@@ -19,7 +20,7 @@ pub fn ask(name: Option<&str>) -> Result<Content, Failure> {
     set(&mut context, "metadata", metadata()?);
     set(&mut context, "managedServer", wizard.server()?);
     set(&mut context, "secretStore", wizard.secret_store()?);
-    set(&mut context, "preferences", preferences()?);
+    set(&mut context, "preferences", pairs("Preference as NAME=VALUE, empty for no further one")?);
     let catalogue = json!({"currentContext": name, "contexts": [context], "credentials": wizard.credentials});
     Ok(Content {
         origin: "the answers".to_owned(),
@@ -53,20 +54,16 @@ impl Wizard {
     fn remote(&mut self) -> Result<Option<Value>, Failure> {
         let Some(url) = optional("URL of the remote, empty for none")? else { return Ok(None) };
         let mut remote = json!({ "url": url });
-        set(&mut remote, "branch", optional("Branch, empty for main")?.map(Value::from));
-        set(&mut remote, "autoSync", Some(confirmed("Push commits automatically?")?.into()));
+        set(&mut remote, "branch", optional("Branch, empty for main")?);
+        set(&mut remote, "autoSync", Some(confirmed("Push commits automatically?")?));
         let auth = match choice("Authentication", &["none", "basic", "ssh", "accessKey"])? {
             "basic" => Some(json!({"basic": self.credential("git")?})),
             "ssh" => {
                 let mut ssh = json!({"privateKeyFile": required("File of the private key")?});
-                set(&mut ssh, "user", optional("User, empty for git")?.map(Value::from));
-                set(
-                    &mut ssh,
-                    "passphrase",
-                    hidden("Passphrase of the key, empty for none")?.map(Value::from),
-                );
+                set(&mut ssh, "user", optional("User, empty for git")?);
+                set(&mut ssh, "passphrase", hidden("Passphrase of the key, empty for none")?);
                 let hosts = optional("File of known hosts, empty for ~/.ssh/known_hosts")?;
-                set(&mut ssh, "knownHostsFile", hosts.map(Value::from));
+                set(&mut ssh, "knownHostsFile", hosts);
                 Some(json!({ "ssh": ssh }))
             }
             "accessKey" => Some(json!({"accessKey": {"token": required_secret("Token")?}})),
@@ -80,8 +77,7 @@ impl Wizard {
     fn server(&mut self) -> Result<Option<Value>, Failure> {
         let Some(url) = optional("URL of the managed server, empty for none")? else { return Ok(None) };
         let mut http = json!({ "url": url });
-        let openapi = optional("OpenAPI document: URL or file, empty for none")?;
-        set(&mut http, "openapi", openapi.map(Value::from));
+        set(&mut http, "openapi", optional("OpenAPI document: URL or file, empty for none")?);
         let headers = pairs("Header of each request as NAME=VALUE, empty for no further one")?;
         set(&mut http, "defaultHeaders", headers);
         set(&mut http, "proxy", proxy()?);
@@ -94,14 +90,14 @@ impl Wizard {
                     "clientID": required("Client id")?,
                     "clientSecret": required_secret("Client secret")?,
                 });
-                set(&mut oauth2, "scope", optional("Scope, empty for none")?.map(Value::from));
+                set(&mut oauth2, "scope", optional("Scope, empty for none")?);
                 Some(json!({ "oauth2": oauth2 }))
             }
             "customHeaders" => {
                 let mut header = json!({"header": required("Name of the header, such as Authorization")?});
                 let prefix = optional("Prefix of the value, such as Bearer, empty for none")?;
-                set(&mut header, "prefix", prefix.map(Value::from));
-                set(&mut header, "value", Some(required_secret("Value of the header")?.into()));
+                set(&mut header, "prefix", prefix);
+                set(&mut header, "value", Some(required_secret("Value of the header")?));
                 Some(json!({ "customHeaders": [header] }))
             }
             _ => None,
@@ -114,26 +110,17 @@ impl Wizard {
     fn secret_store(&mut self) -> Result<Option<Value>, Failure> {
         Ok(match choice("Secret store", &["none", "file", "vault"])? {
             "file" => {
-                let path = required("File of the encrypted secrets")?;
-                let mut file = json!({ "path": path });
+                let mut file = json!({"path": required("File of the encrypted secrets")?});
                 match optional("File of the passphrase, empty to state the passphrase")? {
-                    Some(passphrase) => set(&mut file, "passphraseFile", Some(passphrase.into())),
-                    None => set(&mut file, "passphrase", Some(required_secret("Passphrase")?.into())),
+                    Some(passphrase) => set(&mut file, "passphraseFile", Some(passphrase)),
+                    None => set(&mut file, "passphrase", Some(required_secret("Passphrase")?)),
                 }
                 Some(json!({ "file": file }))
             }
             "vault" => {
                 let mut vault = json!({"address": required("Address of Vault")?});
-                set(
-                    &mut vault,
-                    "mount",
-                    optional("Mount of the KV engine, empty for secret")?.map(Value::from),
-                );
-                set(
-                    &mut vault,
-                    "pathPrefix",
-                    optional("Prefix of the paths, empty for none")?.map(Value::from),
-                );
+                set(&mut vault, "mount", optional("Mount of the KV engine, empty for secret")?);
+                set(&mut vault, "pathPrefix", optional("Prefix of the paths, empty for none")?);
                 let auth = match choice("Authentication", &["token", "password", "appRole"])? {
                     "password" => json!({"password": self.credential("vault")?}),
                     "appRole" => {
@@ -178,10 +165,6 @@ fn proxy() -> Result<Option<Value>, Failure> {
     Ok(url.map(|url| json!({"http": url, "https": url})))
 }
 
-fn preferences() -> Result<Option<Value>, Failure> {
-    pairs("Preference as NAME=VALUE, empty for no further one")
-}
-
 /// Asks for members until the answer is empty. Returns `None` if there are none.
 fn pairs(question: &str) -> Result<Option<Value>, Failure> {
     let mut members = Map::new();
@@ -190,7 +173,7 @@ fn pairs(question: &str) -> Result<Option<Value>, Failure> {
             Some((name, value)) if !name.trim().is_empty() => {
                 members.insert(name.trim().to_owned(), value.trim().into());
             }
-            _ => say("write it as NAME=VALUE"),
+            _ => to_stderr("write it as NAME=VALUE"),
         }
     }
     Ok((!members.is_empty()).then_some(Value::Object(members)))
@@ -205,7 +188,7 @@ fn choice<'o>(question: &str, options: &[&'o str]) -> Result<&'o str, Failure> {
         let mut matching = options.iter().filter(|option| option.to_lowercase().starts_with(&answer));
         match (matching.next(), matching.next()) {
             (Some(only), None) => return Ok(only),
-            _ => say(&format!("choose one of {}", options.join(", "))),
+            _ => to_stderr(&format!("choose one of {}", options.join(", "))),
         }
     }
 }
@@ -216,20 +199,19 @@ fn confirmed(question: &str) -> Result<bool, Failure> {
 }
 
 fn required(question: &str) -> Result<String, Failure> {
-    loop {
-        if let Some(answer) = optional(question)? {
-            return Ok(answer);
-        }
-        say("an answer is required");
-    }
+    until_answered(|| optional(question))
 }
 
 fn required_secret(question: &str) -> Result<String, Failure> {
+    until_answered(|| hidden(question))
+}
+
+fn until_answered(ask: impl Fn() -> Result<Option<String>, Failure>) -> Result<String, Failure> {
     loop {
-        if let Some(answer) = hidden(question)? {
+        if let Some(answer) = ask()? {
             return Ok(answer);
         }
-        say("an answer is required");
+        to_stderr("an answer is required");
     }
 }
 
@@ -245,12 +227,8 @@ fn hidden(question: &str) -> Result<Option<String>, Failure> {
     Ok(Some(answer.expose().to_owned()).filter(|answer| !answer.trim().is_empty()))
 }
 
-fn say(text: &str) {
-    crate::output::to_stderr(text);
-}
-
-fn set(object: &mut Value, key: &str, value: Option<Value>) {
+fn set<T: Into<Value>>(object: &mut Value, key: &str, value: Option<T>) {
     if let Some(value) = value {
-        object[key] = value;
+        object[key] = value.into();
     }
 }
