@@ -1,6 +1,8 @@
 //! Failures of commands, with their messages and exit codes.
 
 use std::any::Any;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use declarest_core::error::{Categorized, Category, with_causes};
@@ -106,6 +108,20 @@ impl Failure {
     /// Returns the failure of an operation on this machine.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Category::Internal, message)
+    }
+
+    /// Returns a function that makes the failure of an action on a file or directory of this machine.
+    pub fn io(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::internal(format!("cannot {action} {}: {error}", path.display()))
+    }
+
+    /// Returns a function that makes the failure of reading a file or directory that the user names.
+    pub fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| {
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            let category = if missing { Category::NotFound } else { Category::Internal };
+            Self::new(category, format!("cannot read {}: {error}", path.display()))
+        }
     }
 
     /// Returns the category, which determines the exit code.

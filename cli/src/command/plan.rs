@@ -63,8 +63,7 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
         let save = |file: &PathBuf| {
             let subject = subject(&session, target.path.as_str(), recursive, arguments.prune);
             let content = SavedPlan::encode(&subject, &plan)?;
-            let failed = |error| Failure::internal(format!("cannot write {}: {error}", file.display()));
-            write_through(file, &content, Mode::Private).map_err(failed)
+            write_through(file, &content, Mode::Private).map_err(Failure::io("write", file))
         };
         let checked = outcome::check(&plan.failures, targeted, &invocation.messages);
         let saved = checked.and_then(|()| arguments.out.as_ref().map_or(Ok(()), save));

@@ -23,17 +23,13 @@ pub fn run(markdown: Option<&Path>, man: Option<&Path>, invocation: &Invocation)
     if let Some(file) = markdown {
         let mut text = HEADER.to_owned();
         describe(&root, &mut text);
-        fs::write(file, text).map_err(|error| failed(file, &error))?;
+        fs::write(file, text).map_err(Failure::io("write", file))?;
     }
     if let Some(directory) = man {
-        fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
+        fs::create_dir_all(directory).map_err(Failure::io("write", directory))?;
         pages(&root, directory)?;
     }
     Ok(())
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::internal(format!("cannot write {}: {error}", path.display()))
 }
 
 fn visible(command: &Command) -> impl Iterator<Item = &Command> {
@@ -86,6 +82,6 @@ fn pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     let file = directory.join(format!("{name}.1"));
     let mut page = Vec::new();
     let man = Man::new(command.clone());
-    man.render(&mut page).and_then(|()| fs::write(&file, page)).map_err(|error| failed(&file, &error))?;
+    man.render(&mut page).and_then(|()| fs::write(&file, page)).map_err(Failure::io("write", &file))?;
     visible(command).try_for_each(|below| pages(below, directory))
 }

@@ -10,17 +10,14 @@ use crate::error::Failure;
 
 /// Writes one file per schema into `dir`, which is created if it is missing.
 pub fn run(dir: &Path) -> Result<(), Failure> {
-    let failed = |path: &Path, error: std::io::Error| {
-        Failure::internal(format!("cannot write {}: {error}", path.display()))
-    };
-    std::fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
+    std::fs::create_dir_all(dir).map_err(Failure::io("write", dir))?;
     let schemas: [(&str, Value); 2] =
         [("context.schema.json", context::schema()), ("metadata.schema.json", document::json_schema())];
     for (name, schema) in schemas {
         let path = dir.join(name);
         let text = serde_json::to_string_pretty(&schema)
             .map_err(|error| Failure::internal(format!("cannot write {name} as JSON: {error}")))?;
-        std::fs::write(&path, text + "\n").map_err(|error| failed(&path, error))?;
+        std::fs::write(&path, text + "\n").map_err(Failure::io("write", &path))?;
     }
     Ok(())
 }

@@ -142,8 +142,7 @@ impl Report<'_> {
 }
 
 fn save(file: &Path, content: &[u8]) -> Result<(), Failure> {
-    let failed = |error| Failure::internal(format!("cannot write {}: {error}", file.display()));
-    write_through(file, content, Mode::Shared).map_err(failed)
+    write_through(file, content, Mode::Shared).map_err(Failure::io("write", file))
 }
 
 /// Returns a file of the repository below the directory of the workflow.

@@ -24,9 +24,9 @@ impl Manifests {
     pub fn read(path: &Path, namespace: &str) -> Result<Self, Failure> {
         let mut files = vec![path.to_owned()];
         if path.is_dir() {
-            let entries = fs::read_dir(path).map_err(|error| unreadable(path, &error))?;
+            let entries = fs::read_dir(path).map_err(Failure::read(path))?;
             let entries: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-            files = entries.map_err(|error| unreadable(path, &error))?;
+            files = entries.map_err(Failure::read(path))?;
             let is_manifest = |file: &Path| {
                 let extension = file.extension().and_then(|extension| extension.to_str());
                 matches!(extension, Some("yaml" | "yml" | "json")) && file.is_file()
@@ -71,21 +71,13 @@ impl Cluster for Manifests {
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let message = format!("cannot read {}: {error}", path.display());
-    match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::new(declarest_core::error::Category::NotFound, message),
-        _ => Failure::internal(message),
-    }
-}
-
 /// Reads the objects of a file: YAML documents, or JSON, which is YAML. The items of lists are objects.
 fn objects_of(file: &Path) -> Result<Vec<Value>, Failure> {
-    let size = fs::metadata(file).map_err(|error| unreadable(file, &error))?.len();
+    let size = fs::metadata(file).map_err(Failure::read(file))?.len();
     if size > MAX_FILE {
         return Err(Failure::invalid(format!("{} is larger than {} MiB", file.display(), MAX_FILE >> 20)));
     }
-    let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
+    let text = fs::read_to_string(file).map_err(Failure::read(file))?;
     let mut objects = Vec::new();
     for document in documents(&text) {
         let invalid = |reason: &dyn std::fmt::Display| {

@@ -259,16 +259,15 @@ fn create_directory(directory: &Path) -> Result<(), Failure> {
 
 /// Creates a random key. An existing one is kept.
 fn create_key(file: &Path) -> Result<(), Failure> {
-    let failed =
-        |error: std::io::Error| Failure::internal(format!("cannot create {}: {error}", file.display()));
-    if fs::exists(file).map_err(failed)? {
+    let failed = Failure::io("create", file);
+    if fs::exists(file).map_err(&failed)? {
         return Ok(());
     }
     let mut key = [0; KEY];
     let random = rustls::crypto::ring::default_provider().secure_random;
     random.fill(&mut key).map_err(|_| Failure::internal("cannot create a random key"))?;
     if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
+        fs::create_dir_all(parent).map_err(&failed)?;
     }
     write_atomically(file, hex(&key).as_bytes(), Mode::Private).map_err(failed)
 }

@@ -113,9 +113,8 @@ impl Document {
     pub fn save(&self, directory: &Path) -> Result<(), Failure> {
         let Self::Fetched(content) = self else { return Ok(()) };
         let file = directory.join(file(content));
-        let failed =
-            |error: std::io::Error| Failure::internal(format!("cannot write {}: {error}", file.display()));
-        if fs::exists(&file).map_err(failed)? {
+        let failed = Failure::io("write", &file);
+        if fs::exists(&file).map_err(&failed)? {
             return Ok(());
         }
         write_atomically(&file, content, Mode::Shared).map_err(failed)

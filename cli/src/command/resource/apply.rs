@@ -1,13 +1,11 @@
 //! `resource apply`, `create` and `update`.
 
 use std::collections::{HashMap, HashSet};
-use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use declarest_core::authoring::{Batch, Draft, SecretOptions};
-use declarest_core::error::Category;
 use declarest_core::metadata::OperationName;
 use declarest_core::metadata::document::Document;
 use declarest_core::path::LogicalPath;
@@ -111,16 +109,8 @@ struct Kind<'a> {
 /// Applies the plan in `file`.
 fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output_about_resources(policy(arguments.dry_run))?;
-    let shown = file.display().to_string();
-    let content = std::fs::read(file).map_err(|error| {
-        let message = format!("cannot read {shown}: {error}");
-        if error.kind() == ErrorKind::NotFound {
-            Failure::new(Category::NotFound, message)
-        } else {
-            Failure::internal(message)
-        }
-    })?;
-    let saved = SavedPlan::decode(&shown, &content)?;
+    let content = std::fs::read(file).map_err(Failure::read(file))?;
+    let saved = SavedPlan::decode(&file.display().to_string(), &content)?;
     let path = LogicalPath::parse(&saved.subject.path)?;
     let options = &Options { sealable: true, ..pruning() };
     let kind = Kind { options, prune: saved.subject.prune, only_plan: arguments.dry_run };
