@@ -3,6 +3,7 @@
 use clap::Args;
 use declarest_core::path::{LogicalPath, RawPath};
 
+use crate::editor::EditorArgument;
 use crate::error::Failure;
 use crate::invocation::Invocation;
 
@@ -16,6 +17,15 @@ pub struct PathArguments {
     /// Same as PATH
     #[arg(short = 'p', long = "path", value_name = "PATH")]
     flag: Option<String>,
+}
+
+/// The path and the editor of a command that edits.
+#[derive(Debug, Args)]
+pub struct EditArguments {
+    #[command(flatten)]
+    pub path: PathArguments,
+    #[command(flatten)]
+    pub editor: EditorArgument,
 }
 
 /// A path, and whether it has a trailing slash, which marks a collection.

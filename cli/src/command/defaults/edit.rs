@@ -11,18 +11,15 @@ use crate::editor::{Editor, EditorArgument, EditorError};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::repository::{Authoring, MessageArgument, Push};
-use crate::target::PathArguments;
+use crate::target::EditArguments;
 
 /// The extension of new defaults files.
 const EXTENSION: &str = "yaml";
 
 /// `resource defaults edit`.
-pub fn baseline(
-    path: &PathArguments,
-    editor: &EditorArgument,
-    invocation: &Invocation,
-) -> Result<(), Failure> {
-    let (subject, editor) = (Subject::new(path, invocation)?, editor.editor(invocation)?);
+pub fn baseline(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let (subject, editor) =
+        (Subject::new(&arguments.path, invocation)?, arguments.editor.editor(invocation)?);
     let message = format!("declarest: edit resource defaults {}", subject.text);
     change(subject, message, invocation, |stored| {
         let name = format!("the defaults of {}", stored.subject.text);
@@ -32,8 +29,9 @@ pub fn baseline(
 }
 
 /// `resource defaults config edit`.
-pub fn config(path: &PathArguments, editor: &EditorArgument, invocation: &Invocation) -> Result<(), Failure> {
-    let (subject, editor) = (Subject::new(path, invocation)?, editor.editor(invocation)?);
+pub fn config(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let (subject, editor) =
+        (Subject::new(&arguments.path, invocation)?, arguments.editor.editor(invocation)?);
     let message = format!("declarest: edit resource defaults config {}", subject.text);
     change(subject, message, invocation, |stored| {
         let name = format!("resource.defaults of {}", stored.subject.text);

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
-use crate::target::PathArguments;
+use crate::target::{EditArguments, PathArguments};
 use crate::workspace::Workspace;
 
 #[derive(Debug, Subcommand)]
@@ -24,12 +24,7 @@ pub enum DefaultsCommand {
     /// Print the effective defaults of a path: all documents and selected profiles, merged
     Get(PathArguments),
     /// Edit the defaults that are stored for exactly this path, in a file beside its metadata
-    Edit {
-        #[command(flatten)]
-        path: PathArguments,
-        #[command(flatten)]
-        editor: EditorArgument,
-    },
+    Edit(EditArguments),
     /// Print or edit the field resource.defaults of the metadata of a path
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
@@ -45,12 +40,7 @@ pub enum ConfigCommand {
     /// Print resource.defaults as it is stored: mode, useProfiles, value and profiles
     Get(PathArguments),
     /// Edit resource.defaults as it is stored
-    Edit {
-        #[command(flatten)]
-        path: PathArguments,
-        #[command(flatten)]
-        editor: EditorArgument,
-    },
+    Edit(EditArguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -81,11 +71,9 @@ pub struct ProfileArguments {
 pub fn run(command: &DefaultsCommand, invocation: &Invocation) -> Result<(), Failure> {
     match command {
         DefaultsCommand::Get(path) => get(path, invocation),
-        DefaultsCommand::Edit { path, editor } => edit::baseline(path, editor, invocation),
+        DefaultsCommand::Edit(arguments) => edit::baseline(arguments, invocation),
         DefaultsCommand::Config(ConfigCommand::Get(path)) => config(path, invocation),
-        DefaultsCommand::Config(ConfigCommand::Edit { path, editor }) => {
-            edit::config(path, editor, invocation)
-        }
+        DefaultsCommand::Config(ConfigCommand::Edit(arguments)) => edit::config(arguments, invocation),
         DefaultsCommand::Profile(ProfileCommand::Get(arguments)) => profile(arguments, invocation),
         DefaultsCommand::Profile(ProfileCommand::Edit { profile, editor }) => {
             edit::profile(profile, editor, invocation)

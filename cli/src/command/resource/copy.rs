@@ -14,13 +14,13 @@ use declarest_core::secrets::{decode_file, encode_file};
 use super::change::Change;
 use super::item::Item;
 use super::targets::{mismatch, other_name};
-use crate::editor::{EditorArgument, EditorError};
+use crate::editor::EditorError;
 use crate::error::Failure;
 use crate::input::overrides;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::repository::{Authoring, MessageArgument, Push};
-use crate::target::{PathArguments, Target};
+use crate::target::{EditArguments, PathArguments, Target};
 use crate::workspace::Workspace;
 
 #[derive(Debug, Args)]
@@ -41,14 +41,6 @@ pub struct CopyArguments {
     force: bool,
     #[command(flatten)]
     message: MessageArgument,
-}
-
-#[derive(Debug, Args)]
-pub struct EditArguments {
-    #[command(flatten)]
-    path: PathArguments,
-    #[command(flatten)]
-    editor: EditorArgument,
 }
 
 /// The payload of a resource, and the format of its file if it is known.

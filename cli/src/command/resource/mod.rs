@@ -34,7 +34,7 @@ use super::metadata::{self, MetadataCommand};
 use crate::error::Failure;
 use crate::input::accepts_assignments;
 use crate::invocation::Invocation;
-use crate::target::PathArguments;
+use crate::target::{EditArguments, PathArguments};
 
 #[derive(Debug, Subcommand)]
 pub enum ResourceCommand {
@@ -59,7 +59,7 @@ pub enum ResourceCommand {
     /// Copy a resource to another path of the repository
     Copy(copy::CopyArguments),
     /// Edit a resource of the repository
-    Edit(copy::EditArguments),
+    Edit(EditArguments),
     /// List the differences of one resource
     Explain(PathArguments),
     /// Show what metadata says about a path: identity, format, requests and schemas
@@ -92,13 +92,7 @@ impl ResourceCommand {
             | Self::Explain(_)
             | Self::Describe(_)
             | Self::Template(_) => false,
-            Self::Copy(_)
-            | Self::Edit(_)
-            | Self::Save(_)
-            | Self::Apply(_)
-            | Self::Create(_)
-            | Self::Update(_)
-            | Self::Delete(_) => true,
+            _ => true,
         }
     }
 }
