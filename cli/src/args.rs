@@ -169,19 +169,7 @@ impl Command {
         match self {
             Self::Repository(command) => matches!(command, RepositoryCommand::Commit(_)),
             Self::Resource(command) => command.prints_footer(),
-            Self::Init(_)
-            | Self::Context(_)
-            | Self::Secret(_)
-            | Self::Import(_)
-            | Self::Plan(_)
-            | Self::Validate(_)
-            | Self::Server(_)
-            | Self::Contract(_)
-            | Self::Operator(_)
-            | Self::Completion(_)
-            | Self::Schemas { .. }
-            | Self::Reference { .. }
-            | Self::Version => false,
+            _ => false,
         }
     }
 }
