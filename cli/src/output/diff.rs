@@ -20,12 +20,15 @@ const CYAN: &str = "36";
 /// A Unicode noncharacter, which is reserved for internal use, so payloads do not contain it.
 const MARK: char = '\u{fdd0}';
 
+/// More equal lines around a difference than a payload has. The sum of two such numbers does not overflow.
+pub const ALL: usize = usize::MAX / 2;
+
 /// How differences are shown.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffStyle {
     pub colour: bool,
-    /// Number of equal lines around a difference; `None` shows all.
-    pub context: Option<usize>,
+    /// Number of equal lines around a difference, at most [`ALL`].
+    pub context: usize,
 }
 
 /// One difference in structured output.
@@ -116,7 +119,7 @@ pub fn section(path: &str, compared: &Comparison, format: PayloadType, style: Di
     }
     let diff = TextDiff::from_lines(&desired, &observed);
     let mut unified = diff.unified_diff();
-    let unified = unified.context_radius(style.context.unwrap_or(usize::MAX / 2)).missing_newline_hint(false);
+    let unified = unified.context_radius(style.context.min(ALL)).missing_newline_hint(false);
     for hunk in unified.iter_hunks() {
         add(&mut text, style, CYAN, &hunk.header().to_string());
         for change in hunk.ops().iter().flat_map(|operation| diff.iter_inline_changes(operation)) {
@@ -209,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: DiffStyle = DiffStyle { colour: false, context: Some(3) };
+    const PLAIN: DiffStyle = DiffStyle { colour: false, context: 3 };
 
     fn yaml(text: &str) -> Value {
         decode(PayloadType::Yaml, text.as_bytes()).unwrap()
@@ -239,9 +242,9 @@ mod tests {
            "f": 6
          }
         "#);
-        let all = section("/x", &sides, PayloadType::Json, DiffStyle { context: None, ..PLAIN });
+        let all = section("/x", &sides, PayloadType::Json, DiffStyle { context: ALL, ..PLAIN });
         assert!(all.contains("@@ -1,8 +1,8 @@\n {\n   \"a\": 1,"), "{all}");
-        let none = section("/x", &sides, PayloadType::Json, DiffStyle { context: Some(0), ..PLAIN });
+        let none = section("/x", &sides, PayloadType::Json, DiffStyle { context: 0, ..PLAIN });
         assert!(none.contains("@@ -6 +6 @@\n-  \"e\": 5,\n+  \"e\": 50,\n"), "{none}");
     }
 
@@ -276,7 +279,7 @@ mod tests {
     #[test]
     fn colours() {
         let sides = compared(Value::Int(1), Some(Value::Int(2)));
-        let section = section("/x", &sides, PayloadType::Json, DiffStyle { colour: true, context: Some(3) });
+        let section = section("/x", &sides, PayloadType::Json, DiffStyle { colour: true, context: 3 });
         assert_eq!(
             section,
             "\x1b[1m/x [CHANGED]\x1b[0m\n\x1b[1m--- repository\x1b[0m\n\x1b[1m+++ managed-server\x1b[0m\n\
@@ -288,7 +291,7 @@ mod tests {
     fn words_that_differ_are_emphasized_in_colour() {
         let (desired, observed) = ("a long line with gold in it", "a long line with free in it");
         let sides = compared(desired.into(), Some(observed.into()));
-        let coloured = section("/x", &sides, PayloadType::Text, DiffStyle { colour: true, context: Some(3) });
+        let coloured = section("/x", &sides, PayloadType::Text, DiffStyle { colour: true, context: 3 });
         assert!(coloured.contains("a long line with \x1b[7mgold\x1b[27m in it"), "{coloured:?}");
         let plain = section("/x", &sides, PayloadType::Text, PLAIN);
         assert!(plain.ends_with("-a long line with gold in it\n+a long line with free in it\n"), "{plain}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ColorChoice};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::PayloadType;
 use declarest_core::sync::{self, Action, Options, Plan};
@@ -15,7 +15,7 @@ use super::targets::Targets;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
-use crate::output::diff::{DiffRecord, DiffStyle, Drift, section, summary};
+use crate::output::diff::{ALL, DiffRecord, DiffStyle, Drift, section, summary};
 use crate::output::{Output, OutputPolicy};
 use crate::pager;
 use crate::report::ReportArguments;
@@ -44,34 +44,21 @@ pub struct DiffArguments {
     report: ReportArguments,
     /// When to use colour
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
-    color: When,
+    color: ColorChoice,
     /// Compare again at this interval, by default 30s, and print what changed; Ctrl-C ends it
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "30s",
         value_parser = parse_interval)]
     watch: Option<Duration>,
     /// Number of equal lines around a difference, or all
     #[arg(short = 'U', long, default_value = "3", value_name = "LINES", value_parser = parse_context)]
-    unified: Context,
+    unified: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum When {
-    Auto,
-    Always,
-    Never,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Context {
-    Lines(usize),
-    All,
-}
-
-fn parse_context(text: &str) -> Result<Context, String> {
+fn parse_context(text: &str) -> Result<usize, String> {
     if text == "all" {
-        return Ok(Context::All);
+        return Ok(ALL);
     }
-    text.parse().map(Context::Lines).map_err(|_| "use a number of lines, or all".to_owned())
+    text.parse().map_err(|_| "use a number of lines, or all".to_owned())
 }
 
 /// Shows the differences between the repository and the server.
@@ -262,14 +249,11 @@ fn text(
 ) -> String {
     let style = DiffStyle {
         colour: match arguments.color {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => invocation.settings.colour && std::io::stdout().is_terminal(),
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => invocation.settings.colour && std::io::stdout().is_terminal(),
         },
-        context: match arguments.unified {
-            Context::Lines(lines) => Some(lines),
-            Context::All => None,
-        },
+        context: arguments.unified,
     };
     let failed = plan.failures.len();
     let drifts: Vec<Drift> = plan.actions.iter().map(drift).collect();
