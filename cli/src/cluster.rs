@@ -63,23 +63,22 @@ impl Cluster {
 async fn configuration(arguments: &ClusterArguments) -> Result<Config, Failure> {
     let ClusterArguments { kubeconfig, kube_context, .. } = arguments;
     let options = KubeConfigOptions { context: kube_context.clone(), ..KubeConfigOptions::default() };
-    let invalid = |error: &(dyn std::error::Error + 'static)| {
-        Failure::invalid(format!("cannot use the kubeconfig: {}", with_causes(error)))
-    };
     match kubeconfig {
         Some(file) if !file.is_file() => {
             let message = format!("there is no kubeconfig {}", file.display());
             Err(Failure::new(Category::NotFound, message))
         }
         Some(file) => {
-            let read = Kubeconfig::read_from(file).map_err(|error| invalid(&error))?;
-            Config::from_custom_kubeconfig(read, &options).await.map_err(|error| invalid(&error))
+            let read = Kubeconfig::read_from(file).map_err(invalid)?;
+            Config::from_custom_kubeconfig(read, &options).await.map_err(invalid)
         }
-        None if kube_context.is_some() => {
-            Config::from_kubeconfig(&options).await.map_err(|error| invalid(&error))
-        }
-        None => Config::infer().await.map_err(|error| invalid(&error)),
+        None if kube_context.is_some() => Config::from_kubeconfig(&options).await.map_err(invalid),
+        None => Config::infer().await.map_err(invalid),
     }
+}
+
+fn invalid<E: std::error::Error + 'static>(error: E) -> Failure {
+    Failure::invalid(format!("cannot use the kubeconfig: {}", with_causes(&error)))
 }
 
 /// Returns the failure of a request. Its hint names the API server if that cannot be reached or refuses the credentials.

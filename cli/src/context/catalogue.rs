@@ -142,10 +142,7 @@ impl Stored {
 
     /// Replaces the file, unless another command has changed it after it was read.
     fn write(&self, bytes: &[u8]) -> Result<(), CatalogueError> {
-        let _lock = match &self.lock {
-            Some(_) => None,
-            None => Some(Self::locked(&self.file)?),
-        };
+        let _lock = self.lock.is_none().then(|| Self::locked(&self.file)).transpose()?;
         if self.text()? != self.content {
             return Err(CatalogueError::Changed(self.file.clone()));
         }

@@ -12,7 +12,7 @@ use declarest_core::server::{
     Auth, BaseUrl, Client, Gate, Grant, HeaderCredential, OAuth2 as ServerOAuth2, RequestObserver,
     Settings as ServerSettings, Throttling,
 };
-use declarest_core::transport::{TlsConfig, TlsError, TlsFiles};
+use declarest_core::transport::{TlsConfig, TlsFiles};
 
 use super::catalogue::Stored;
 use super::checks::{check_context, parse_proxy};
@@ -152,11 +152,8 @@ impl ResolvedContext {
         let Some(remote) = self.git().and_then(|git| git.remote.as_ref()) else { return Ok(None) };
         let Some(origin) = self.git_origin()? else { return Ok(None) };
         Ok(Some(Remote {
-            auth: match &remote.auth {
-                Some(auth) => self.git_auth(auth)?,
-                None => RemoteAuth::None,
-            },
-            tls: git_tls(remote.tls.as_ref())?,
+            auth: remote.auth.as_ref().map_or(Ok(RemoteAuth::None), |auth| self.git_auth(auth))?,
+            tls: TlsConfig::from_files(&tls_files(remote.tls.as_ref()))?,
             proxy: self.proxy(ProxiedComponent::Git)?,
             ..origin
         }))
@@ -175,9 +172,8 @@ impl ResolvedContext {
         }
         let Some(ssh) = &auth.ssh else { return Ok(RemoteAuth::None) };
         let Some(key_file) = &ssh.private_key_file else {
-            return Err(self
-                .setting(&format!("{FIELD}.privateKeyFile"), "is missing; name a key file")
-                .into());
+            let field = format!("{FIELD}.privateKeyFile");
+            return Err(self.setting(&field, "is missing; name a key file").into());
         };
         let known_hosts = ssh.known_hosts_file.as_ref();
         let known_hosts = known_hosts.map(|file| self.read(&format!("{FIELD}.knownHostsFile"), &file.0));
@@ -275,10 +271,7 @@ impl ResolvedContext {
             };
             return Ok(Auth::Headers(headers.iter().map(credential).collect()));
         }
-        match &auth.oauth2 {
-            Some(oauth2) => Ok(Auth::OAuth2(self.oauth2(oauth2)?)),
-            None => Ok(Auth::None),
-        }
+        auth.oauth2.as_ref().map_or(Ok(Auth::None), |oauth2| Ok(Auth::OAuth2(self.oauth2(oauth2)?)))
     }
 
     fn oauth2(&self, settings: &OAuth2) -> Result<ServerOAuth2, CatalogueError> {
@@ -373,10 +366,6 @@ fn throttling(settings: Option<&RequestThrottling>) -> Throttling {
         requests_per_second: settings.requests_per_second.map(|rate| rate.0).filter(|rate| *rate > 0.0),
         burst: set(settings.burst),
     }
-}
-
-fn git_tls(tls: Option<&Tls>) -> Result<TlsConfig, TlsError> {
-    TlsConfig::from_files(&tls_files(tls))
 }
 
 pub(super) fn tls_files(tls: Option<&Tls>) -> TlsFiles {

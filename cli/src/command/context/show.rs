@@ -86,11 +86,7 @@ fn references(value: &Value, names: &mut Vec<String>) {
                 references(member, names);
             }
         }
-        Value::Array(items) => {
-            for item in items {
-                references(item, names);
-            }
-        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, names)),
         _ => {}
     }
 }

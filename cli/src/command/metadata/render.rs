@@ -102,11 +102,6 @@ fn listed(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<OperationSect
 /// Returns the declared resource, otherwise a resource that is known by its path only.
 fn resource(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Resource, Failure> {
     let rules = workspace.metadata.rules(path)?;
-    if path.is_root() {
-        return Ok(Resource::by_path(path.clone(), rules)?);
-    }
-    match workspace.declared(path)? {
-        Some(resource) => Ok(resource),
-        None => Ok(Resource::by_path(path.clone(), rules)?),
-    }
+    let declared = if path.is_root() { None } else { workspace.declared(path)? };
+    Ok(declared.map_or_else(|| Resource::by_path(path.clone(), rules), Ok)?)
 }

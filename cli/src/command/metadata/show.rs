@@ -93,9 +93,7 @@ async fn is_on_server(subject: &Subject, workspace: &Workspace<'_>) -> Result<bo
 pub fn resolve(path: &PathArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::JsonDefault)?;
     let subject = Subject::new(path, invocation)?;
-    let rules = block_on_local(async {
-        let workspace = Workspace::local(invocation).await?;
-        Ok(workspace.metadata.rules(&subject.representative()?)?)
-    })?;
+    let metadata = block_on_local(Workspace::local(invocation))?.metadata;
+    let rules = metadata.rules(&subject.representative()?)?;
     Ok(output.show(&rules.resolved().to_document().to_value(), None)?)
 }

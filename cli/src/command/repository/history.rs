@@ -34,11 +34,8 @@ pub fn history(arguments: &HistoryArguments, invocation: &Invocation) -> Result<
         return Ok(output.show(&Vec::<Record>::new(), Some(text))?);
     };
     let commits = worktree.history(&filter)?;
-    let text: String = if arguments.oneline {
-        commits.iter().map(oneline).collect()
-    } else {
-        commits.iter().map(paragraph).collect()
-    };
+    let form = if arguments.oneline { oneline } else { paragraph };
+    let text: String = commits.iter().map(form).collect();
     let records: Vec<_> = commits.into_iter().map(Record::from).collect();
     pager::show(&output, &[], &records, &text, invocation)
 }

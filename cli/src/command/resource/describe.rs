@@ -9,7 +9,7 @@ use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, decode};
-use declarest_core::sync::Resource;
+use declarest_core::sync::{Resource, SyncError};
 use serde::Serialize;
 
 use super::envelope::EnvelopeArgument;
@@ -100,10 +100,7 @@ fn described(path: &LogicalPath, collection: bool, rules: &Arc<Rules>) -> Descri
         Some(Schema { operation: operation.key(), schema: schema.to_string() })
     });
     let at = if collection { path.clone() } else { path.parent().unwrap_or_else(LogicalPath::root) };
-    let collection_path = match &resolved.remote_collection_path {
-        Some(stated) => stated.clone(),
-        None => at.to_string(),
-    };
+    let collection_path = resolved.remote_collection_path.clone().unwrap_or_else(|| at.to_string());
     let default = || "/id".to_owned();
     Description {
         path: path.to_string(),
@@ -128,17 +125,14 @@ fn section(
     rules: &Arc<Rules>,
     operation: OperationName,
 ) -> OperationSection {
-    let rendered = if collection {
-        rules
-            .on_collection_with(path, Some(&Unread), None)
-            .and_then(|evaluation| evaluation.section(operation))
-    } else {
-        let resource = Resource::by_path(path.clone(), Arc::clone(rules));
-        return resource
-            .and_then(|resource| Ok(resource.evaluation_with(Some(&Unread))?.section(operation)?))
-            .unwrap_or_else(|_| rules.resolved().operation(operation).section());
+    let rendered = || -> Result<_, SyncError> {
+        if collection {
+            return Ok(rules.on_collection_with(path, Some(&Unread), None)?.section(operation)?);
+        }
+        let resource = Resource::by_path(path.clone(), Arc::clone(rules))?;
+        Ok(resource.evaluation_with(Some(&Unread))?.section(operation)?)
     };
-    rendered.unwrap_or_else(|_| rules.resolved().operation(operation).section())
+    rendered().unwrap_or_else(|_| rules.resolved().operation(operation).section())
 }
 
 impl Description {
@@ -157,11 +151,9 @@ impl Description {
             let (method, path) = (method.as_deref().unwrap_or("-"), path.as_deref().unwrap_or("-"));
             lines.push(format!("{name:<7} {method:<6} {path}"));
         }
-        lines.extend(
-            self.schemas
-                .iter()
-                .map(|Schema { operation, schema }| format!("schema of {operation}: {schema}")),
-        );
+        for Schema { operation, schema } in &self.schemas {
+            lines.push(format!("schema of {operation}: {schema}"));
+        }
         lines.join("\n")
     }
 }

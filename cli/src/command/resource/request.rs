@@ -191,14 +191,12 @@ impl Call<'_> {
         let path = &self.target.path;
         let rules = self.workspace.metadata.rules(path)?;
         let operation = self.operation();
-        let payload = match input {
-            Some(payload) => Some(payload),
-            None if matches!(operation, Some(OperationName::Create | OperationName::Update)) => {
-                self.declared(session).await?
-            }
-            None => None,
-        };
-        let mut request = match operation.filter(|_| is_described(&rules)) {
+        let mut payload = input;
+        if payload.is_none() && matches!(operation, Some(OperationName::Create | OperationName::Update)) {
+            payload = self.declared(session).await?;
+        }
+        // If neither metadata nor the `OpenAPI` document describes the path, the request is literal.
+        let mut request = match operation.filter(|_| !rules.stated().is_empty()) {
             Some(operation) => self.by_metadata(&rules, operation, payload.as_ref())?,
             None => literal(&self.method, path, payload.as_ref())?,
         };
@@ -268,10 +266,8 @@ impl Call<'_> {
         if evaluation.rules().resolved().operation(operation).method.is_none() {
             rendered.method = self.method.clone();
         }
-        let body = match payload {
-            Some(payload) => evaluation.body(operation, &rendered, &payload.value)?,
-            None => None,
-        };
+        let body = payload.map(|payload| evaluation.body(operation, &rendered, &payload.value));
+        let body = body.transpose()?.flatten();
         let body = body.map(|body| Body { media_type: body.media_type, bytes: body.bytes.into() });
         let accept = Some(rendered.accept);
         let (method, path, query, headers) =
@@ -305,23 +301,14 @@ impl Call<'_> {
     }
 }
 
-/// Returns whether metadata or the `OpenAPI` document describes the path. Other requests are literal.
-fn is_described(rules: &Rules) -> bool {
-    !rules.stated().is_empty()
-}
-
 fn literal(method: &Method, path: &LogicalPath, payload: Option<&Payload>) -> Result<Request, Failure> {
-    let body = match payload {
-        Some(Payload { value, descriptor }) => {
-            // YAML is a form in which people write JSON.
-            let descriptor = match descriptor.payload_type {
-                PayloadType::Yaml => Descriptor::of(PayloadType::Json),
-                _ => descriptor.clone(),
-            };
-            let bytes = encode(descriptor.payload_type, value)?;
-            Some(Body { media_type: descriptor.media_type.to_owned(), bytes: bytes.into() })
-        }
-        None => None,
-    };
-    Ok(Request { body, ..Request::new(method.clone(), path.as_str()) })
+    let mut request = Request::new(method.clone(), path.as_str());
+    if let Some(Payload { value, descriptor }) = payload {
+        // YAML is a form in which people write JSON.
+        let json = Descriptor::of(PayloadType::Json);
+        let descriptor = if descriptor.payload_type == PayloadType::Yaml { &json } else { descriptor };
+        let bytes = encode(descriptor.payload_type, value)?.into();
+        request.body = Some(Body { media_type: descriptor.media_type.to_owned(), bytes });
+    }
+    Ok(request)
 }

@@ -64,10 +64,7 @@ impl ListArguments {
     ) -> Result<Vec<String>, Failure> {
         let root = LogicalPath::root();
         let scope = path.unwrap_or(&root);
-        let referred = block_on_local(async {
-            let workspace = Workspace::local(invocation).await?;
-            referred(&workspace)
-        })?;
+        let referred = referred(&block_on_local(Workspace::local(invocation))?)?;
         let stored: BTreeSet<&str> = keys.iter().map(SecretKey::as_str).collect();
         let of_scope = |key: &&str| {
             scope.is_root()

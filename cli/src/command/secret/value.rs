@@ -62,10 +62,7 @@ pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Fail
         }
     };
     let key = arguments.flags.key(&positional, invocation)?;
-    let value = match value {
-        Some(value) => value,
-        None => arguments.source.read(key.as_str())?,
-    };
+    let value = value.map_or_else(|| arguments.source.read(key.as_str()), Ok)?;
     invocation.messages.hide([value.clone()]);
     block_on(async { Ok(open(invocation)?.set(&key, &value).await?) })
 }
