@@ -47,11 +47,7 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
     }
     block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        let targets = if arguments.prune {
-            Targets::with_withdrawn(&workspace, &target.path, invocation)?
-        } else {
-            Targets::declared(&workspace, &target.path, recursive)?
-        };
+        let targets = Targets::planned(&workspace, &target.path, recursive, arguments.prune)?;
         let targeted = targets.selection.size();
         let options = Options { sealable: arguments.out.is_some(), ..pruning() };
         let session = workspace.session()?;

@@ -92,18 +92,23 @@ pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), 
     }
     let options = Options { force: arguments.force, ..pruning() };
     let operations = [OperationName::Create, OperationName::Update];
-    let kind = Kind { options: &options, prune: arguments.prune, only_plan: arguments.dry_run };
+    let kind = Kind { options, prune: arguments.prune, only_plan: arguments.dry_run };
     write(&arguments.write, kind, &operations, invocation)
 }
 
 /// What a command does with its targets.
-#[derive(Clone, Copy)]
-struct Kind<'a> {
-    options: &'a Options,
+struct Kind {
+    options: Options,
     /// Whether resources that Git no longer declares are deleted.
     prune: bool,
     /// Whether the plan is printed and nothing is written.
     only_plan: bool,
+}
+
+impl Kind {
+    fn of(intent: Intent) -> Self {
+        Self { options: Options { intent, ..Options::default() }, prune: false, only_plan: false }
+    }
 }
 
 /// Applies the plan in `file`.
@@ -112,16 +117,12 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
     let content = std::fs::read(file).map_err(Failure::read(file))?;
     let saved = SavedPlan::decode(&file.display().to_string(), &content)?;
     let path = LogicalPath::parse(&saved.subject.path)?;
-    let options = &Options { sealable: true, ..pruning() };
+    let options = Options { sealable: true, ..pruning() };
     let kind = Kind { options, prune: saved.subject.prune, only_plan: arguments.dry_run };
     block_on(async {
         let workspace =
             Workspace::connected_with(invocation, Document::default(), arguments.write.parallel).await?;
-        let targets = if kind.prune {
-            Targets::with_withdrawn(&workspace, &path, invocation)?
-        } else {
-            Targets::declared(&workspace, &path, saved.subject.recursive)?
-        };
+        let targets = Targets::planned(&workspace, &path, saved.subject.recursive, kind.prune)?;
         let run =
             Run { arguments: &arguments.write, kind, workspace: &workspace, output: &output, invocation };
         run.write_targets(&path, targets, Some(&saved)).await
@@ -130,16 +131,12 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
 
 /// `resource create`: creates resources.
 pub fn create(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let options = Options { intent: Intent::Create, ..Options::default() };
-    let kind = Kind { options: &options, prune: false, only_plan: false };
-    write(arguments, kind, &[OperationName::Create], invocation)
+    write(arguments, Kind::of(Intent::Create), &[OperationName::Create], invocation)
 }
 
 /// `resource update`: updates resources.
 pub fn update(arguments: &WriteArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let options = Options { intent: Intent::Update, ..Options::default() };
-    let kind = Kind { options: &options, prune: false, only_plan: false };
-    write(arguments, kind, &[OperationName::Update], invocation)
+    write(arguments, Kind::of(Intent::Update), &[OperationName::Update], invocation)
 }
 
 /// Returns the output policy. A dry run prints its plan.
@@ -149,7 +146,7 @@ const fn policy(dry_run: bool) -> OutputPolicy {
 
 fn write(
     arguments: &WriteArguments,
-    kind: Kind<'_>,
+    kind: Kind,
     operations: &[OperationName],
     invocation: &Invocation,
 ) -> Result<(), Failure> {
@@ -171,7 +168,7 @@ fn write(
 
 struct Run<'a> {
     arguments: &'a WriteArguments,
-    kind: Kind<'a>,
+    kind: Kind,
     workspace: &'a Workspace<'a>,
     output: &'a Output,
     invocation: &'a Invocation,
@@ -180,12 +177,10 @@ struct Run<'a> {
 impl Run<'_> {
     async fn write(&self, target: &Target, input: Option<Payload>) -> Result<(), Failure> {
         let session = self.workspace.session()?;
+        let (recursive, prune) = (self.arguments.recursive, self.kind.prune);
         let targets = match input {
             Some(input) => Targets::written(&session, &target.path, input)?,
-            None if self.kind.prune => {
-                Targets::with_withdrawn(self.workspace, &target.path, self.invocation)?
-            }
-            None => Targets::declared(self.workspace, &target.path, self.arguments.recursive)?,
+            None => Targets::planned(self.workspace, &target.path, recursive, prune)?,
         };
         self.write_targets(&target.path, targets, None).await
     }
@@ -207,7 +202,7 @@ impl Run<'_> {
         let fails_fast = self.arguments.fail_fast;
         let reported = Reported::new(&self.arguments.report, "apply", &targets.selection);
         let run = outcome::Run::new(self.invocation, targeted).failing_fast(fails_fast);
-        let plan = run.plan(&session, targets.selection, self.kind.options).await;
+        let plan = run.plan(&session, targets.selection, &self.kind.options).await;
         let messages = &self.invocation.messages;
         let check = |plan: &Plan| outcome::check(&plan.failures, targeted, messages);
         if let Some(saved) = saved {
@@ -217,10 +212,8 @@ impl Run<'_> {
         }
         if self.kind.only_plan {
             show_plan(self.output, &plan, path.as_str(), &session, self.invocation)?;
-            let reported = reported.plan(&plan, self.invocation);
-            return messages.first([check(&plan), reported]);
         }
-        if fails_fast && !plan.failures.is_empty() {
+        if self.kind.only_plan || (fails_fast && !plan.failures.is_empty()) {
             let reported = reported.plan(&plan, self.invocation);
             return messages.first([check(&plan), reported]);
         }

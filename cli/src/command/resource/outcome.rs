@@ -80,15 +80,12 @@ impl<'i> Run<'i> {
             invocation.messages.note(&format!("{line}; the option -vvv shows the answer"));
         }
         let counts = applied.counts();
-        let interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
-        if interrupted {
-            let (failures, ids) = (report.failures, report.ids);
-            return Changes { results, failures, ids, interrupted: Some(counts) };
-        }
-        if targeted > 1 || results.len() > 1 {
+        let is_interrupted = stop.reason() == Some(interrupt::REASON) && applied.not_attempted() > 0;
+        if !is_interrupted && (targeted > 1 || results.len() > 1) {
             invocation.messages.result(None, &format!("Applied: {counts}."));
         }
-        Changes { results, failures: report.failures, ids: report.ids, interrupted: None }
+        let interrupted = is_interrupted.then_some(counts);
+        Changes { results, failures: report.failures, ids: report.ids, interrupted }
     }
 }
 

@@ -39,9 +39,6 @@ impl<'a> Reported<'a> {
 
     /// Reports a plan. A resource that would change is a warning.
     pub fn plan(&self, plan: &Plan, invocation: &Invocation) -> Result<(), Failure> {
-        if self.arguments.is_empty() {
-            return Ok(());
-        }
         let changing = plan.actions.iter().filter(|action| action.step != Step::Skip);
         let cases = changing.map(|action| {
             let path = action.path.as_str();
@@ -50,7 +47,7 @@ impl<'a> Reported<'a> {
             let message = message.collect::<Vec<_>>().join("\n");
             (action.path.clone(), Case::new(path, CHANGE, Outcome::Warning, message))
         });
-        self.write(cases.collect(), &plan.failures, invocation)
+        self.write(cases, &plan.failures, invocation)
     }
 
     /// Reports a comparison, with the lines about each resource that differs.
@@ -60,15 +57,12 @@ impl<'a> Reported<'a> {
         failures: &[Failed],
         invocation: &Invocation,
     ) -> Result<(), Failure> {
-        if self.arguments.is_empty() {
-            return Ok(());
-        }
         let cases = differing.map(|(path, lines)| {
             let message = format!("{path} differs on the server\n{}", lines.join("\n"));
             let case = Case::new(path.as_str(), DRIFT, Outcome::Warning, message.trim_end().to_owned());
             (path, case)
         });
-        self.write(cases.collect(), failures, invocation)
+        self.write(cases, failures, invocation)
     }
 
     /// Reports the result of an apply.
@@ -78,22 +72,23 @@ impl<'a> Reported<'a> {
         failures: &[Failed],
         invocation: &Invocation,
     ) -> Result<(), Failure> {
-        if self.arguments.is_empty() {
-            return Ok(());
-        }
         let passed = |path: &LogicalPath| {
             (path.clone(), Case::new(path.as_str(), CHANGE, Outcome::Passed, String::new()))
         };
-        self.write(results.keys().map(passed).collect(), failures, invocation)
+        self.write(results.keys().map(passed), failures, invocation)
     }
 
     /// Writes the report: `cases`, the failures, and all other targets as passed.
     fn write(
         &self,
-        mut cases: BTreeMap<LogicalPath, Case>,
+        cases: impl Iterator<Item = (LogicalPath, Case)>,
         failures: &[Failed],
         invocation: &Invocation,
     ) -> Result<(), Failure> {
+        if self.arguments.is_empty() {
+            return Ok(());
+        }
+        let mut cases: BTreeMap<_, _> = cases.collect();
         for failure in failures {
             let outcome = match failure.reason {
                 FailureReason::NotAttempted => Outcome::Skipped,

@@ -14,7 +14,7 @@ use declarest_core::sync::{
 use crate::error::Failure;
 use crate::hint::similar_path;
 use crate::input::Payload;
-use crate::invocation::Invocation;
+use crate::output::Messages;
 use crate::repository::{Contact, explained, worktree};
 use crate::workspace::Workspace;
 
@@ -41,8 +41,7 @@ impl Targets {
     /// Returns the declared resources at `path`: the resource, otherwise the members of the collection. With
     /// `recursive`, the resource and all resources below the path.
     pub fn declared(workspace: &Workspace<'_>, path: &LogicalPath, recursive: bool) -> Result<Self, Failure> {
-        let declared = Self::if_declared(workspace, path, recursive)?;
-        if let Some(declared) = declared {
+        if let Some(declared) = Self::if_declared(workspace, path, recursive)? {
             return Ok(declared);
         }
         let mut message = format!("no local resources found under \"{path}\"");
@@ -55,12 +54,18 @@ impl Targets {
         Err(failure.with_hint(|_| similar_path(workspace.tree.as_ref(), path)))
     }
 
-    /// Like [`Self::declared`] with `recursive`, and with the resources to delete because Git no longer declares them.
-    pub fn with_withdrawn(
+    /// Like [`Self::declared`]. With `prune`, all resources below the path and those that Git no longer declares.
+    pub fn planned(
         workspace: &Workspace<'_>,
         path: &LogicalPath,
-        invocation: &Invocation,
+        recursive: bool,
+        prune: bool,
     ) -> Result<Self, Failure> {
+        if prune { Self::with_withdrawn(workspace, path) } else { Self::declared(workspace, path, recursive) }
+    }
+
+    /// Like [`Self::declared`] with `recursive`, and with the resources to delete because Git no longer declares them.
+    fn with_withdrawn(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Self, Failure> {
         let checkout = worktree(workspace.context, Contact::None, "--prune")?;
         // Files that are not committed could be the same resource under another path.
         checkout.require_clean().map_err(explained)?;
@@ -68,7 +73,7 @@ impl Targets {
         for (undeclared, tree) in checkout.withdrawn(path)? {
             match undeclared.hidden_by.clone() {
                 Some((file, kind)) => hidden.push(hides(undeclared.path, file, kind)),
-                None => candidates.extend(candidate(undeclared, tree, invocation)?),
+                None => candidates.extend(candidate(undeclared, tree, workspace.messages)?),
             }
         }
         if candidates.is_empty() && hidden.is_empty() {
@@ -92,14 +97,9 @@ impl Targets {
         if selection.is_empty() {
             return Self::named(workspace, path);
         }
-        let single = !recursive
-            && selection.targeted() == 1
-            && selection
-                .resources
-                .iter()
-                .map(|file| &file.path)
-                .chain(selection.broken.iter().map(|f| &f.path))
-                .all(|at| at == path);
+        let files = selection.resources.iter().map(|file| &file.path);
+        let mut paths = files.chain(selection.broken.iter().map(|failure| &failure.path));
+        let single = !recursive && selection.targeted() == 1 && paths.all(|at| at == path);
         Ok(Some(Self { selection, single }))
     }
 
@@ -108,19 +108,19 @@ impl Targets {
         if path.is_root() {
             return Ok(None);
         }
-        Ok(workspace.declared(path)?.map(|resource| {
-            let selection = Selection { given: vec![resource], ..Selection::default() };
-            Self { selection, single: true }
-        }))
+        Ok(workspace.declared(path)?.map(Self::of))
+    }
+
+    /// Returns one resource.
+    fn of(resource: Resource) -> Self {
+        Self { selection: Selection { given: vec![resource], ..Selection::default() }, single: true }
     }
 
     /// Returns the resource of a given payload.
     pub fn written(session: &Session, path: &LogicalPath, input: Payload) -> Result<Self, Failure> {
         let path = address(session, path, &input)?;
         let (tree, metadata) = (session.tree.as_ref(), &session.metadata);
-        let resource = Resource::written(tree, metadata, path, input.value, input.descriptor)?;
-        let selection = Selection { given: vec![resource], ..Selection::default() };
-        Ok(Self { selection, single: true })
+        Ok(Self::of(Resource::written(tree, metadata, path, input.value, input.descriptor)?))
     }
 
     /// Returns the desired resources, to read them again after a run. Omits those that cannot be read, because the run
@@ -136,7 +136,7 @@ impl Targets {
 fn candidate(
     undeclared: Undeclared,
     tree: GitTree,
-    invocation: &Invocation,
+    messages: &Messages,
 ) -> Result<Option<Candidate>, Failure> {
     let Undeclared { path, file, .. } = undeclared;
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
@@ -145,7 +145,7 @@ fn candidate(
         Ok(payload) => Ok(Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) })),
         Err(error @ RepositoryError::Payload { .. }) => {
             let kept = format!("{path} is not deleted, because its last declaration cannot be read: {error}");
-            invocation.messages.note(&kept);
+            messages.note(&kept);
             Ok(None)
         }
         Err(error) => Err(error.into()),
