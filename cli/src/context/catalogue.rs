@@ -189,10 +189,8 @@ impl Stored {
     /// Checks the contexts of `catalogue`, which were read from `origin` one by one.
     pub fn check(catalogue: &Catalogue, origin: &str) -> Result<(), CatalogueError> {
         catalogue.contexts.iter().try_for_each(|context| {
-            checks::check_context("", context, catalogue).map_err(|Problem { field, reason }| {
-                let context = format!("{} of {origin}", context.name.0);
-                CatalogueError::Setting { context, field, reason }
-            })
+            checks::check_context("", context, catalogue)
+                .map_err(|problem| problem.of(format!("{} of {origin}", context.name.0)))
         })
     }
 

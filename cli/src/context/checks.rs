@@ -7,6 +7,7 @@ use declarest_core::repository::RemoteUrl;
 use url::Url;
 
 use super::credential::variable_stem;
+use super::error::CatalogueError;
 use super::model::{
     BasicAuth, Catalogue, Context, Credential, Git, HttpAuth, Kdf, ManagedServer, Proxy, SecretStore,
     VaultStore,
@@ -20,6 +21,14 @@ pub struct Problem {
     /// The field, with its name in decoding errors.
     pub field: String,
     pub reason: String,
+}
+
+impl Problem {
+    /// Returns the error of the problem in `context`.
+    pub fn of(self, context: impl Into<String>) -> CatalogueError {
+        let Self { field, reason } = self;
+        CatalogueError::Setting { context: context.into(), field, reason }
+    }
 }
 
 type Outcome = Result<(), Problem>;

@@ -55,6 +55,16 @@ impl Catalogue {
         }
     }
 
+    /// Returns the context with this name.
+    pub fn context(&self, name: &str) -> Option<&Context> {
+        self.contexts.iter().find(|context| context.name.0 == name)
+    }
+
+    /// Returns the name of the current context, if one is set.
+    pub fn current(&self) -> Option<&str> {
+        self.current_context.as_deref().map(str::trim).filter(|name| !name.is_empty())
+    }
+
     /// Returns the stored form of the credentials.
     pub fn stored_credentials(&self) -> Vec<Value> {
         let faulty = self.faulty_credentials.iter().map(|faulty| faulty.written.clone());
@@ -75,7 +85,7 @@ pub struct Credential {
 }
 
 /// A repository of desired state, and its managed server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Context {
     /// Name of the context.
@@ -111,15 +121,7 @@ pub struct Fault {
 impl Context {
     /// Returns a context whose stored form is not valid.
     pub fn faulty(name: Text, written: Value, reason: FieldError) -> Self {
-        Self {
-            name,
-            repository: None,
-            managed_server: None,
-            secret_store: None,
-            metadata: None,
-            preferences: BTreeMap::new(),
-            fault: Some(Box::new(Fault { written, reason })),
-        }
+        Self { name, fault: Some(Box::new(Fault { written, reason })), ..Self::default() }
     }
 
     /// Returns the stored form: all fields, or what the file contains if it is not valid.
@@ -405,7 +407,7 @@ pub struct SecretStore {
 }
 
 /// An encrypted file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FileStore {
     /// The file.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::checks::Problem;
 use super::error::CatalogueError;
 use super::model::{
     Context, CustomHeader, FileStore, Filesystem, Git, GitLocal, Http, HttpAuth, ManagedServer, Metadata,
@@ -41,15 +42,10 @@ pub struct NewSecretStore {
 impl NewContext {
     /// Returns the context. Fails if the URL of the server is not valid.
     pub fn build(&self) -> Result<Context, CatalogueError> {
-        let setting = |field: &str, reason: String| CatalogueError::Setting {
-            context: self.name.clone(),
-            field: field.to_owned(),
-            reason,
-        };
-        let url = HttpUrl::try_from(self.server.clone());
-        let url = url.map_err(|reason| setting("managedServer.http.url", reason))?;
-        let headers = || Some(self.headers.clone());
-        let auth = || HttpAuth { custom_headers: headers(), ..HttpAuth::default() };
+        let url = HttpUrl::try_from(self.server.clone()).map_err(|reason| {
+            Problem { field: "managedServer.http.url".to_owned(), reason }.of(self.name.as_str())
+        })?;
+        let auth = || HttpAuth { custom_headers: Some(self.headers.clone()), ..HttpAuth::default() };
         let http = Http {
             url,
             health_check: None,
@@ -67,8 +63,7 @@ impl NewContext {
             managed_server: Some(ManagedServer { http }),
             secret_store: self.secret_store.as_ref().map(NewSecretStore::build),
             metadata: self.bundle.as_ref().map(bundle),
-            preferences: BTreeMap::new(),
-            fault: None,
+            ..Context::default()
         })
     }
 
@@ -85,14 +80,8 @@ impl NewContext {
 
 impl NewSecretStore {
     fn build(&self) -> SecretStore {
-        let file = FileStore {
-            path: text(&self.file),
-            key: None,
-            key_file: Some(text(&self.key_file)),
-            passphrase: None,
-            passphrase_file: None,
-            kdf: None,
-        };
+        let (path, key_file) = (text(&self.file), Some(text(&self.key_file)));
+        let file = FileStore { path, key_file, ..FileStore::default() };
         SecretStore { file: Some(file), ..SecretStore::default() }
     }
 }

@@ -19,7 +19,7 @@ use super::checks::{check_context, parse_proxy};
 use super::credential::Credentials;
 use super::error::CatalogueError;
 use super::model::{
-    Catalogue, Context, Git, GitAuth, Http, HttpAuth, OAuth2, Proxy, RequestThrottling, SecretStore, Tls,
+    Context, Git, GitAuth, Http, HttpAuth, OAuth2, Proxy, RequestThrottling, SecretStore, Tls,
 };
 use super::overrides;
 use super::secrets::secrets_of;
@@ -96,7 +96,7 @@ impl ResolvedContext {
         let (catalogue, mut context) = stored.expanded(wanted, environment)?;
         let name = context.name.0.clone();
         overrides::apply(&mut context, set)?;
-        check_overridden(&name, &context, &catalogue)?;
+        check_context("", &context, &catalogue).map_err(|problem| problem.of(name.as_str()))?;
         default_metadata(&mut context);
         messages.hide(secrets_of(context.write().unwrap_or_default()));
         Ok(Self {
@@ -327,14 +327,6 @@ fn default_metadata(context: &mut Context) {
     if metadata.bundle.is_none() && metadata.bundle_file.is_none() && metadata.base_dir.is_none() {
         metadata.base_dir = base_dir;
     }
-}
-
-fn check_overridden(name: &str, context: &Context, catalogue: &Catalogue) -> Result<(), CatalogueError> {
-    check_context("", context, catalogue).map_err(|problem| CatalogueError::Setting {
-        context: name.to_owned(),
-        field: problem.field,
-        reason: problem.reason,
-    })
 }
 
 /// Returns the proxy of each [`ProxiedComponent`]. Components without a block use that of the first component with one,

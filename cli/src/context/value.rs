@@ -10,7 +10,7 @@ use url::Url;
 use super::reference::is_reference;
 
 /// A text that is not blank; surrounding white space is ignored.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(inline)]
 pub struct Text(pub String);

@@ -36,9 +36,7 @@ pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Fail
     let content = match arguments.input.document()? {
         Some(content) => content,
         None if terminal::is_interactive() => {
-            let known =
-                |name: &String| stored.catalogue.contexts.iter().any(|context| context.name.0 == *name);
-            if let Some(name) = name.as_ref().filter(|name| known(name)) {
+            if let Some(name) = name.as_ref().filter(|name| stored.catalogue.context(name).is_some()) {
                 return Err(CatalogueError::Exists(name.clone()).into());
             }
             wizard::ask(name.as_deref())?
@@ -57,7 +55,7 @@ pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Fail
         Given::Catalogue(given) => chosen(given, name.as_deref(), &content.origin)?,
     };
     for context in &added.contexts {
-        if catalogue.contexts.iter().any(|known| known.name == context.name) {
+        if catalogue.context(&context.name.0).is_some() {
             return Err(CatalogueError::Exists(context.name.0.clone()).into());
         }
     }
@@ -65,8 +63,7 @@ pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Fail
     let first = added.contexts.first().map(|context| context.name.0.clone());
     let current = added.current_context.take().filter(|name| !name.is_empty());
     catalogue.contexts.append(&mut added.contexts);
-    let has_current = catalogue.current_context.as_deref().is_some_and(|name| !name.trim().is_empty());
-    if arguments.set_current || !has_current {
+    if arguments.set_current || catalogue.current().is_none() {
         catalogue.current_context = current.or(first);
     }
     Ok(stored.save(&catalogue)?)

@@ -34,7 +34,7 @@ pub fn delete(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure
     }
     let mut catalogue = stored.catalogue.clone();
     catalogue.contexts.remove(index);
-    if is_current(&catalogue, &name) {
+    if catalogue.current() == Some(&name) {
         catalogue.current_context = catalogue.contexts.first().map(|context| context.name.0.clone());
     }
     Ok(stored.save(&catalogue)?)
@@ -59,10 +59,10 @@ pub fn rename(from: Option<&str>, to: Option<&str>, invocation: &Invocation) -> 
         return Err(Failure::invalid("the new name is blank; give the context a name"));
     }
     let mut catalogue = stored.catalogue.clone();
-    if from != to && catalogue.contexts.iter().any(|context| context.name.0 == to) {
+    if from != to && catalogue.context(&to).is_some() {
         return Err(crate::context::CatalogueError::Exists(to).into());
     }
-    if is_current(&catalogue, &from) {
+    if catalogue.current() == Some(&from) {
         catalogue.current_context = Some(to.clone());
     }
     if let Some(context) = catalogue.contexts.get_mut(index) {
@@ -100,10 +100,6 @@ pub fn init(name: Option<&str>, invocation: &Invocation) -> Result<(), Failure> 
     // Report invalid metadata now, because otherwise every later command would fail.
     workspace.metadata.rules(&LogicalPath::root())?;
     Ok(())
-}
-
-fn is_current(catalogue: &Catalogue, name: &str) -> bool {
-    catalogue.current_context.as_deref().map(str::trim) == Some(name)
 }
 
 /// Returns the given name, or one picked from a list, and whether it was picked.

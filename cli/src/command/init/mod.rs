@@ -109,7 +109,7 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     new.openapi = document.as_ref().map(|document| document.setting(&new.directory));
     // Create what is missing.
     let changed = with_context(&stored, &new, false)?;
-    let known = stored.catalogue.contexts.iter().find(|context| context.name.0 == new.name);
+    let known = stored.catalogue.context(&new.name);
     let is_new = known.is_none();
     if is_new {
         create_directory(&new.directory)?;
@@ -234,8 +234,7 @@ fn with_context(stored: &Stored, new: &NewContext, probe: bool) -> Result<Stored
         }
         None => catalogue.contexts.push(context),
     }
-    let has_current = catalogue.current_context.as_deref().is_some_and(|name| !name.trim().is_empty());
-    if !has_current {
+    if catalogue.current().is_none() {
         catalogue.current_context = Some(new.name.clone());
     }
     Ok(stored.with(&catalogue)?)
