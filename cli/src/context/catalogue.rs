@@ -13,6 +13,7 @@ use declarest_core::variable::referred;
 
 use super::checks::{self, Problem};
 use super::error::CatalogueError;
+use super::mode::protect;
 use super::model::{Catalogue, Context, Credential, Fault, FaultyCredential};
 use super::reference::expand;
 use super::section::Setting;
@@ -50,7 +51,7 @@ impl Stored {
     /// Reads and checks `file`. A missing file is an empty catalogue. Sets the mode of the file to 0600.
     pub fn load(file: PathBuf) -> Result<Self, CatalogueError> {
         let bytes = read(&file)?;
-        protect(&file).map_err(CatalogueError::io("set the mode 0600 of", &file))?;
+        protect(&file, 0o600).map_err(CatalogueError::io("set the mode 0600 of", &file))?;
         let (catalogue, root) = decode_stored(&file.display().to_string(), PayloadType::Yaml, &bytes)?;
         Ok(Self { file, content: bytes, lock: None, root, catalogue })
     }
@@ -224,24 +225,6 @@ fn read(file: &Path) -> Result<Vec<u8>, CatalogueError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         read => read.map_err(CatalogueError::io("read", file)),
     }
-}
-
-/// Sets the mode of a file to 0600.
-#[cfg(unix)]
-fn protect(file: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let Ok(metadata) = fs::metadata(file) else { return Ok(()) };
-    if metadata.permissions().mode() & 0o777 == 0o600 {
-        return Ok(());
-    }
-    fs::set_permissions(file, fs::Permissions::from_mode(0o600))
-}
-
-/// On Windows, the access rights of the user's directory apply.
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "on Unix, this can fail")]
-fn protect(_file: &Path) -> std::io::Result<()> {
-    Ok(())
 }
 
 /// Decodes a catalogue, and checks it with all its contexts. `origin` is its source in errors.

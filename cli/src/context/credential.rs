@@ -11,6 +11,7 @@ use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::secrets::Secret;
 use sha2::{Digest as _, Sha256};
 
+use super::mode::protect;
 use super::model::Credential;
 use super::value::CredentialValue;
 use crate::environment::Environment;
@@ -201,8 +202,8 @@ impl Session {
         answers.insert(variable.to_owned(), answer.expose().to_owned());
         let failed = self.failed("write");
         let directory = self.file.parent().unwrap_or(&self.file);
-        fs::create_dir_all(directory).map_err(|error| failed(&error))?;
-        protect(directory).map_err(|error| failed(&error))?;
+        let created = fs::create_dir_all(directory).and_then(|()| protect(directory, 0o700));
+        created.map_err(|error| failed(&error))?;
         let bytes = serde_json::to_vec(&answers).map_err(|error| failed(&error))?;
         write_atomically(&self.file, &bytes, Mode::Private).map_err(|error| failed(&error))
     }
@@ -223,28 +224,11 @@ impl Session {
             match fs::remove_file(&file) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let reason = error.to_string();
-                    return Err(CredentialError::Session { action: "remove", file, reason });
-                }
+                Err(error) => return Err(Self { file }.failed("remove")(&error)),
             }
         }
         Ok(removed)
     }
-}
-
-/// Sets the mode of a directory to 0700.
-#[cfg(unix)]
-fn protect(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
-}
-
-/// On Windows, the access rights of the user's directory apply.
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "on Unix, this can fail")]
-fn protect(_directory: &Path) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod catalogue;
 mod checks;
 mod credential;
 mod error;
+mod mode;
 mod model;
 mod new;
 mod overrides;
