@@ -9,7 +9,6 @@ use clap::{Arg, Args};
 use declarest_core::payload::{Class, Descriptor, Object, PayloadType, Value, decode};
 
 pub use error::InputError;
-pub use source::Limits;
 
 use literal::Literal;
 
@@ -73,17 +72,18 @@ impl PayloadArguments {
         {
             return Err(InputError::NotADocumentType(descriptor.payload_type));
         }
-        let Some(raw) = self.raw(&Limits::PAYLOAD)? else { return Ok(None) };
-        let descriptor = declared.clone().unwrap_or_else(|| match raw.by_name() {
+        let Some(raw) = self.raw()? else { return Ok(None) };
+        let guessed = declared.is_none();
+        let descriptor = declared.unwrap_or_else(|| match raw.by_name() {
             Some(by_name) if by_name.payload_type == PayloadType::Yaml => by_name,
             _ => Descriptor::of(PayloadType::Json),
         });
-        raw.refuse_blank(&descriptor)?;
-        let taken_for_json = declared.is_none() && descriptor.payload_type == PayloadType::Json;
-        if taken_for_json && !raw.bytes.trim_ascii_start().starts_with(b"{") && !raw.is_array() {
-            return Err(InputError::NotJson(raw.origin));
+        let content = raw.into_content(descriptor)?;
+        let taken_for_json = guessed && content.descriptor.payload_type == PayloadType::Json;
+        if taken_for_json && !matches!(content.bytes.trim_ascii_start(), [b'{' | b'[', ..]) {
+            return Err(InputError::NotJson(content.origin));
         }
-        Ok(Some(Content { origin: raw.origin, bytes: raw.bytes, descriptor }))
+        Ok(Some(content))
     }
 
     /// Like [`Self::document`], but a missing document is an error.
@@ -96,29 +96,20 @@ impl PayloadArguments {
         let declared = self.declared()?;
         if let Some(text) = self.argument().filter(|text| !source::is_file(text)) {
             let structured = declared.as_ref().is_none_or(|d| d.payload_type.class() == Class::Structured);
-            match literal::classify(text, literals, structured, declared.is_some())? {
-                Literal::File => {}
-                Literal::Assignments(members) => {
-                    refuse_other_input(declared.as_ref())?;
-                    let descriptor = declared.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
+            let literal = literal::classify(text, literals, structured, declared.is_some())?;
+            if literal != Literal::File {
+                refuse_other_input(declared.as_ref())?;
+                let descriptor = declared.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
+                if let Literal::Assignments(members) = literal {
                     return Ok(Some(Payload { value: Value::Object(members), descriptor }));
                 }
-                Literal::Text => {
-                    refuse_other_input(declared.as_ref())?;
-                    let descriptor = declared.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
-                    let content = Content {
-                        origin: "--payload".to_owned(),
-                        bytes: text.as_bytes().to_vec(),
-                        descriptor,
-                    };
-                    return content.decode().map(Some);
-                }
+                let (origin, bytes) = ("--payload".to_owned(), text.as_bytes().to_vec());
+                return Content { origin, bytes, descriptor }.decode().map(Some);
             }
         }
-        let Some(raw) = self.raw(&Limits::PAYLOAD)? else { return Ok(None) };
+        let Some(raw) = self.raw()? else { return Ok(None) };
         let descriptor = declared.unwrap_or_else(|| raw.guess());
-        raw.refuse_blank(&descriptor)?;
-        Content { origin: raw.origin, bytes: raw.bytes, descriptor }.decode().map(Some)
+        raw.into_content(descriptor)?.decode().map(Some)
     }
 
     /// Returns the type of the payload if it was given as a media type, such as `application/yaml`.
@@ -137,11 +128,11 @@ impl PayloadArguments {
         Descriptor::from_media_type(name).map(Some).ok_or_else(|| InputError::UnknownType(name.to_owned()))
     }
 
-    fn raw(&self, limits: &Limits) -> Result<Option<source::Raw>, InputError> {
+    fn raw(&self) -> Result<Option<source::Raw>, InputError> {
         match (self.argument(), self.payload.as_deref()) {
-            (Some(file), _) => source::file(file, limits).map(Some),
-            (None, Some("-")) => source::stdin(limits)?.ok_or(InputError::Required).map(Some),
-            (None, _) => source::unnamed_stdin(limits),
+            (Some(file), _) => source::file(file).map(Some),
+            (None, Some("-")) => source::stdin()?.ok_or(InputError::Required).map(Some),
+            (None, _) => source::unnamed_stdin(),
         }
     }
 }
@@ -156,7 +147,7 @@ fn refuse_other_input(declared: Option<&Descriptor>) -> Result<(), InputError> {
     if declared.is_some_and(|descriptor| descriptor.payload_type.class() == Class::Binary) {
         return Err(InputError::BinaryLiteral);
     }
-    if source::unnamed_stdin(&Limits::PAYLOAD)?.is_some() {
+    if source::unnamed_stdin()?.is_some() {
         return Err(InputError::LiteralAndStdin);
     }
     Ok(())

@@ -5,20 +5,13 @@ use std::path::{Path, PathBuf};
 
 use declarest_core::payload::{Class, Descriptor, PayloadType};
 
-use super::InputError;
+use super::{Content, InputError};
 use crate::terminal;
 
 const MIB: usize = 1 << 20;
 
-/// The maximum size of input.
-pub struct Limits {
-    mib: usize,
-}
-
-impl Limits {
-    /// The limit of payloads.
-    pub const PAYLOAD: Self = Self { mib: 4 };
-}
+/// The maximum size of input in MiB.
+const LIMIT: usize = 4;
 
 /// Bytes and their source.
 pub struct Raw {
@@ -53,17 +46,13 @@ impl Raw {
         }
     }
 
-    /// Returns whether the content starts as an array of JSON.
-    pub fn is_array(&self) -> bool {
-        self.bytes.trim_ascii_start().starts_with(b"[")
-    }
-
-    /// Returns an error for blank input. Binary input may be blank.
-    pub fn refuse_blank(&self, descriptor: &Descriptor) -> Result<(), InputError> {
-        if self.bytes.trim_ascii().is_empty() && descriptor.payload_type.class() != Class::Binary {
-            return Err(InputError::Blank(self.origin.clone()));
+    /// Returns the content with its type. Blank input is an error, unless it is binary.
+    pub fn into_content(self, descriptor: Descriptor) -> Result<Content, InputError> {
+        let Self { origin, bytes, .. } = self;
+        if bytes.trim_ascii().is_empty() && descriptor.payload_type.class() != Class::Binary {
+            return Err(InputError::Blank(origin));
         }
-        Ok(())
+        Ok(Content { origin, bytes, descriptor })
     }
 }
 
@@ -73,39 +62,39 @@ pub fn is_file(argument: &str) -> bool {
 }
 
 /// Reads a file.
-pub fn file(argument: &str, limits: &Limits) -> Result<Raw, InputError> {
+pub fn file(argument: &str) -> Result<Raw, InputError> {
     let path = expanded(argument);
     let failed =
         |error: std::io::Error| InputError::Read { origin: argument.to_owned(), reason: error.to_string() };
-    let bytes = read(std::fs::File::open(&path).map_err(failed)?, argument, limits)?;
+    let bytes = read(std::fs::File::open(&path).map_err(failed)?, argument)?;
     let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_owned);
     Ok(Raw { origin: argument.to_owned(), bytes, extension })
 }
 
 /// Reads standard input. Returns `None` for a terminal and for blank input.
-pub fn stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
+pub fn stdin() -> Result<Option<Raw>, InputError> {
     const ORIGIN: &str = "standard input";
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(None);
     }
-    let bytes = read(stdin.lock(), ORIGIN, limits)?;
+    let bytes = read(stdin.lock(), ORIGIN)?;
     let blank = bytes.trim_ascii().is_empty();
     Ok((!blank).then(|| Raw { origin: ORIGIN.to_owned(), bytes, extension: None }))
 }
 
 /// Reads standard input that no argument names. Returns `None` with `--no-input`.
-pub fn unnamed_stdin(limits: &Limits) -> Result<Option<Raw>, InputError> {
-    if terminal::takes_input() { stdin(limits) } else { Ok(None) }
+pub fn unnamed_stdin() -> Result<Option<Raw>, InputError> {
+    if terminal::takes_input() { stdin() } else { Ok(None) }
 }
 
-fn read(source: impl Read, origin: &str, limits: &Limits) -> Result<Vec<u8>, InputError> {
-    let most = limits.mib * MIB;
+fn read(source: impl Read, origin: &str) -> Result<Vec<u8>, InputError> {
+    let most = LIMIT * MIB;
     let mut bytes = Vec::new();
     let read = source.take(most as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| InputError::Read { origin: origin.to_owned(), reason: error.to_string() })?;
     if bytes.len() > most {
-        return Err(InputError::TooLarge { origin: origin.to_owned(), limit: limits.mib });
+        return Err(InputError::TooLarge { origin: origin.to_owned(), limit: LIMIT });
     }
     Ok(bytes)
 }
@@ -148,10 +137,10 @@ mod tests {
 
     #[test]
     fn the_limit_is_exact() {
-        let limits = Limits { mib: 1 };
-        assert_eq!(read(std::io::repeat(b'a').take(MIB as u64), "x", &limits).unwrap().len(), MIB);
-        let error = read(std::io::repeat(b'a'), "x", &limits).unwrap_err();
-        assert_eq!(error.to_string(), "the payload from x is larger than 1 MiB");
+        let most = LIMIT * MIB;
+        assert_eq!(read(std::io::repeat(b'a').take(most as u64), "x").unwrap().len(), most);
+        let error = read(std::io::repeat(b'a'), "x").unwrap_err();
+        assert_eq!(error.to_string(), "the payload from x is larger than 4 MiB");
     }
 
     #[rstest]
@@ -159,6 +148,6 @@ mod tests {
     #[case(PayloadType::Text, true)]
     #[case(PayloadType::OctetStream, false)]
     fn only_binary_input_may_be_empty(#[case] payload_type: PayloadType, #[case] refused: bool) {
-        assert_eq!(raw(" \n", None).refuse_blank(&Descriptor::of(payload_type)).is_err(), refused);
+        assert_eq!(raw(" \n", None).into_content(Descriptor::of(payload_type)).is_err(), refused);
     }
 }
