@@ -163,6 +163,11 @@ fn names(paths: &[&str]) -> Vec<u8> {
     render::line(paths.join("\n"))
 }
 
+/// Returns a number of things, such as `1 commit` and `2 commits`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Prints bytes without changes. A closed pipe is not an error.
 pub fn print(bytes: &[u8]) -> Result<(), OutputError> {
     let mut stdout = std::io::stdout().lock();

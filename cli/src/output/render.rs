@@ -26,9 +26,7 @@ pub fn result<T: Serialize>(form: Form, value: &T, text: Option<&str>) -> Result
 
 /// Encodes the items of a list, or a single value, as JSON on one line each.
 fn ndjson<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
-    let failed =
-        |error: serde_json::Error| OutputError::Encode { format: "ndjson", reason: error.to_string() };
-    let items = match serde_json::to_value(value).map_err(failed)? {
+    let items = match serde_json::to_value(value).map_err(failed("ndjson"))? {
         serde_json::Value::Array(items) => items,
         serde_json::Value::Null => Vec::new(),
         other => vec![other],
@@ -39,8 +37,7 @@ fn ndjson<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
 
 /// Returns a result as a value that a query can read.
 pub fn as_value<T: Serialize>(value: &T) -> Result<Value, OutputError> {
-    let failed = |error: serde_json::Error| OutputError::Encode { format: "json", reason: error.to_string() };
-    Ok(Value::from_json(&serde_json::to_value(value).map_err(failed)?))
+    Ok(Value::from_json(&serde_json::to_value(value).map_err(failed("json"))?))
 }
 
 /// Encodes a payload in this form.
@@ -72,15 +69,17 @@ fn is_structured(descriptor: &Descriptor) -> bool {
 }
 
 fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
-    let failed = |error: serde_json::Error| OutputError::Encode { format: "json", reason: error.to_string() };
-    let text = serde_json::to_string_pretty(value).map_err(failed)?;
+    let text = serde_json::to_string_pretty(value).map_err(failed("json"))?;
     Ok(if text == "null" { Vec::new() } else { line(text) })
 }
 
 fn yaml<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
-    let failed = |error: serde_json::Error| OutputError::Encode { format: "yaml", reason: error.to_string() };
-    let value = Value::from_json(&serde_json::to_value(value).map_err(failed)?);
+    let value = Value::from_json(&serde_json::to_value(value).map_err(failed("yaml"))?);
     Ok(if value.is_null() { Vec::new() } else { encode(PayloadType::Yaml, &value)? })
+}
+
+fn failed(format: &'static str) -> impl Fn(serde_json::Error) -> OutputError {
+    move |error| OutputError::Encode { format, reason: error.to_string() }
 }
 
 fn holds_bytes(value: &Value) -> bool {

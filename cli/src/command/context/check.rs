@@ -11,14 +11,15 @@ use crate::context::{MetadataSource, RepositoryPlace, ResolvedContext};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
-use crate::output::{Messages, OutputPolicy};
+use crate::output::{Messages, OutputPolicy, counted};
 use crate::report::{Case, Outcome, ReportArguments};
 use crate::repository::{Contact, deadline, worktree};
 use crate::workspace::open_bundle;
 
 /// The status of a component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "UPPERCASE", const_into_str)]
 enum Status {
     Ok,
     Warn,
@@ -139,8 +140,7 @@ fn repository(context: &ResolvedContext) -> Standing {
 
 /// Returns the status of a checkout. A diverged one can be used, but a user must decide how to merge it.
 fn standing(status: &WorktreeStatus) -> (Status, String) {
-    let commits = |count| if count == 1 { "1 commit".to_owned() } else { format!("{count} commits") };
-    let (ahead, behind) = (commits(status.ahead), commits(status.behind));
+    let (ahead, behind) = (counted(status.ahead, "commit"), counted(status.behind, "commit"));
     let (state, relation) = match status.state {
         SyncState::NoRemote => (Status::Ok, "accessible, without a remote".to_owned()),
         SyncState::UpToDate => (Status::Ok, "up to date with its remote".to_owned()),
@@ -228,14 +228,8 @@ fn secret_store(context: &ResolvedContext) -> Standing {
 fn text(report: &Report<'_>) -> String {
     let line = "-".repeat(80);
     let rows = report.components.iter().map(|row| {
-        let label = match row.status {
-            Status::Ok => "OK",
-            Status::Warn => "WARN",
-            Status::Fail => "FAIL",
-            Status::Skip => "SKIP",
-        };
         let error = row.error.as_ref().map(|error| format!("\n  error: {error}")).unwrap_or_default();
-        format!("[{label}] {:<14} {}{error}", row.component, row.details)
+        format!("[{}] {:<14} {}{error}", row.status.into_str(), row.component, row.details)
     });
     let Summary { ok, warn, fail, skip } = report.summary;
     let result = if report.passed { "PASS" } else { "FAIL" };

@@ -66,12 +66,11 @@ impl ApiServer {
 
 impl KubernetesApi for ApiServer {
     async fn get(&self, path: String) -> Result<Value, ReadFailure> {
-        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
-        let answer = match request {
-            Ok(request) => self.cluster.client.request(request).await,
-            Err(error) => Err(error),
+        let answer = async {
+            let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+            self.cluster.client.request(request).await
         };
-        answer.map_err(|error| {
+        answer.await.map_err(|error| {
             let failure = self.cluster.failure(&error);
             let message = failure.message().to_owned();
             let status = if let kube::Error::Api(status) = error { Some(status.code) } else { None };

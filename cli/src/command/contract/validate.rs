@@ -8,7 +8,7 @@ use super::source;
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
-use crate::output::OutputPolicy;
+use crate::output::{OutputPolicy, counted};
 
 #[derive(Debug, Args)]
 pub struct ValidateArguments {
@@ -51,8 +51,7 @@ pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(),
 
 /// Returns the failure of a document with errors.
 pub fn invalid(errors: usize) -> Failure {
-    let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
-    Failure::invalid(format!("the contract is not valid: {errors}"))
+    Failure::invalid(format!("the contract is not valid: {}", counted(errors, "error")))
 }
 
 fn text(validated: &Validated) -> String {

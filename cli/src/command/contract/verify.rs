@@ -1,7 +1,6 @@
 //! `declarest contract verify`.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use declarest_core::contract::report::{self, Origin};
@@ -11,6 +10,7 @@ use declarest_core::contract::{
     verify,
 };
 use declarest_core::transport::{Names, TlsConfig};
+use jiff::Timestamp;
 use url::Url;
 
 use super::cluster::{ApiServer, Server};
@@ -78,8 +78,7 @@ struct Comparison {
 /// Compares a contract with objects, and prints the status that the operator would write.
 pub fn run(arguments: &VerifyArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::TextDefault)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let now = i64::try_from(now).unwrap_or_default();
+    let now = Timestamp::now().as_second();
     let Comparison { loaded, target, severities, snapshot, failure } = block_on(async {
         match &arguments.objects {
             Some(path) => with_manifests(arguments, path, now, invocation).await,

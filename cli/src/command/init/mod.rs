@@ -156,7 +156,7 @@ impl InitArguments {
             Failure::invalid(format!("{} has no name for the context; give --name", directory.display()))
         })?;
         let secret_store =
-            if self.import.stores_secrets() { Some(secret_store(&name, invocation)?) } else { None };
+            self.import.secret_attributes.then(|| secret_store(&name, invocation)).transpose()?;
         let ca_cert = self.ca_cert.as_ref().map(|file| {
             absolute(file).map_err(|error| Failure::invalid(format!("cannot use --ca-cert: {error}")))
         });

@@ -18,7 +18,7 @@ use super::read::{note_deeper, note_if_partial};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
-use crate::output::OutputPolicy;
+use crate::output::{OutputPolicy, counted};
 use crate::repository::{Authoring, MessageArgument, Push};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -41,7 +41,7 @@ pub struct ImportOptions {
     exclusions: Exclusions,
     /// Save likely secrets to the secret store, and declare them in metadata
     #[arg(long, conflicts_with = "allow_plaintext")]
-    secret_attributes: bool,
+    pub secret_attributes: bool,
     /// Save values that look like secrets as plaintext
     #[arg(long)]
     allow_plaintext: bool,
@@ -109,11 +109,6 @@ pub fn import(arguments: &ImportArguments, invocation: &Invocation) -> Result<()
 }
 
 impl ImportOptions {
-    /// Whether likely secrets are saved to the secret store.
-    pub fn stores_secrets(&self) -> bool {
-        self.secret_attributes
-    }
-
     /// Returns an error for flags that cannot be used.
     pub fn check(&self, invocation: &Invocation) -> Result<(), Failure> {
         self.exclusions.check()?;
@@ -305,8 +300,4 @@ impl Imported {
         ));
         lines.join("\n")
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
