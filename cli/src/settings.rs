@@ -196,23 +196,19 @@ impl Settings {
     pub fn new(flags: &GlobalFlags, environment: &Environment) -> Self {
         let flagged = flags.context.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let context = flagged.or(environment.get("DECLAREST_CONTEXT")).map(str::to_owned);
-        let first = |flag: Option<bool>, names: &[&str]| {
-            flag.or_else(|| names.iter().find_map(|name| environment.boolean(name)))
+        let is_set = |flag: Option<bool>, names: &[&str]| {
+            flag.or_else(|| names.iter().find_map(|name| environment.boolean(name))).unwrap_or_default()
         };
-        let no_color = first(flags.no_color, &["DECLAREST_NO_COLOR"])
-            .unwrap_or_else(|| environment.get("NO_COLOR").is_some());
+        let no_status = ["DECLAREST_SKIP_RESULT_MESSAGE", "DECLAREST_NO_STATUS"];
+        let no_color = flags.no_color.or_else(|| environment.boolean("DECLAREST_NO_COLOR"));
+        let no_color = no_color.unwrap_or_else(|| environment.get("NO_COLOR").is_some());
         let dumb = matches!(environment.get("TERM"), None | Some("dumb"));
         Self {
             context,
             verbosity: verbosity(flags, environment),
-            verbose_insecure: first(flags.verbose_insecure, &["DECLAREST_VERBOSE_INSECURE"])
-                .unwrap_or_default(),
-            skip_result_message: first(
-                flags.skip_result_message,
-                &["DECLAREST_SKIP_RESULT_MESSAGE", "DECLAREST_NO_STATUS"],
-            )
-            .unwrap_or_default(),
-            ignore_warnings: first(flags.ignore_warnings, &["DECLAREST_IGNORE_WARNINGS"]).unwrap_or_default(),
+            verbose_insecure: is_set(flags.verbose_insecure, &["DECLAREST_VERBOSE_INSECURE"]),
+            skip_result_message: is_set(flags.skip_result_message, &no_status),
+            ignore_warnings: is_set(flags.ignore_warnings, &["DECLAREST_IGNORE_WARNINGS"]),
             no_input: flags.no_input.unwrap_or_default(),
             colour: !no_color && !dumb,
             is_smart: !dumb,

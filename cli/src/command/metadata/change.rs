@@ -22,14 +22,10 @@ use crate::workspace::Workspace;
 pub struct CommitArgument {
     /// Commit the change to the Git repository, and push it if the context does so
     #[arg(long)]
-    commit: bool,
+    pub commit: bool,
 }
 
 impl CommitArgument {
-    pub const fn is_given(self) -> bool {
-        self.commit
-    }
-
     /// Begins a change of metadata that is committed, if the flag requests that. Fails if there are uncommitted changes,
     /// or if the metadata is not in the repository.
     pub fn begin<'i>(

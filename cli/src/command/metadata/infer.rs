@@ -37,7 +37,7 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     if arguments.recursive {
         return Err(Failure::invalid("metadata is inferred for one path at a time; remove --recursive"));
     }
-    if arguments.commit.is_given() && !arguments.apply {
+    if arguments.commit.commit && !arguments.apply {
         return Err(Failure::invalid("--commit needs --apply"));
     }
     let authoring = if arguments.apply { arguments.commit.begin(&subject, invocation)? } else { None };

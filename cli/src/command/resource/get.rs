@@ -95,7 +95,7 @@ async fn read(
     let operation = if target.explicit_collection { OperationName::List } else { OperationName::Get };
     let workspace = match source {
         Source::ManagedServer => {
-            let overrides = arguments.source.overrides(&[operation])?;
+            let overrides = arguments.source.method.overrides(&[operation])?;
             Workspace::connected_with(invocation, overrides, None).await?
         }
         Source::Repository => Workspace::local(invocation).await?,

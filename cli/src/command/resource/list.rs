@@ -48,7 +48,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     let path = arguments.path.target(invocation)?.path;
     let source = arguments.source.source()?;
     arguments.exclusions.check()?;
-    let overrides = arguments.source.overrides(&[OperationName::List])?;
+    let overrides = arguments.source.method.overrides(&[OperationName::List])?;
     if source == Source::Repository && (arguments.crawl || arguments.undeclared) {
         return Err(Failure::invalid("--crawl and --undeclared need --source managed-server"));
     }

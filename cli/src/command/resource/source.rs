@@ -32,7 +32,7 @@ pub struct SourceArguments {
     source: String,
 
     #[command(flatten)]
-    method: MethodArgument,
+    pub method: MethodArgument,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -58,11 +58,6 @@ impl SourceArguments {
             return Err(Failure::invalid("--http-method needs --source managed-server"));
         }
         Ok(source)
-    }
-
-    /// Returns the metadata overrides of the flags for `operations`.
-    pub fn overrides(&self, operations: &[OperationName]) -> Result<Document, Failure> {
-        self.method.overrides(operations)
     }
 }
 
@@ -125,11 +120,12 @@ mod tests {
 
     #[test]
     fn a_method_is_upper_cased() {
-        let document = arguments("managed-server", Some(" post ")).overrides(&[OperationName::Get]).unwrap();
+        let document =
+            arguments("managed-server", Some(" post ")).method.overrides(&[OperationName::Get]).unwrap();
         let operations = document.operations.unwrap().operations;
         assert_eq!(operations[&OperationName::Get].method.as_deref(), Some("POST"));
         assert_eq!(
-            arguments("repository", None).overrides(&[OperationName::Get]).unwrap(),
+            arguments("repository", None).method.overrides(&[OperationName::Get]).unwrap(),
             Document::default()
         );
     }

@@ -56,7 +56,7 @@ pub fn run(arguments: &ValidateArguments, invocation: &Invocation) -> Result<(),
     } else {
         output.show(&report, Some(&report.text()))?;
     }
-    let valid = match report.errors() {
+    let valid = match report.errors {
         0 => Ok(()),
         errors => Err(Failure::invalid(format!("validation failed; errors: {errors}"))),
     };

@@ -12,7 +12,7 @@ use crate::report::{Case, Outcome};
 #[derive(Debug, Serialize)]
 pub struct Report<'c> {
     resources: usize,
-    errors: usize,
+    pub errors: usize,
     warnings: usize,
     findings: &'c [Finding],
 }
@@ -26,11 +26,6 @@ impl<'c> Report<'c> {
             warnings: count(Severity::Warning),
             findings: &checked.findings,
         }
-    }
-
-    /// Returns the number of errors.
-    pub const fn errors(&self) -> usize {
-        self.errors
     }
 
     /// Returns one line and one hint per finding, and a summary.
