@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized, Category};
-use declarest_core::repository::{RepositoryError, Store, Worktree, WorktreeSettings};
+use declarest_core::metadata::document::Document;
+use declarest_core::repository::{
+    RepositoryError, Store, Tree, UnusedFile, Worktree, WorktreeSettings, unused_files,
+};
 
 pub use authoring::{Authoring, MessageArgument, Push, explained};
 
@@ -140,6 +143,13 @@ pub fn worktree(
 
 pub fn not_git(context: &ResolvedContext, action: &'static str) -> Failure {
     RepositoryUseError::NotGit { action, context: context.name.clone() }.into()
+}
+
+/// Returns the files of a repository that nothing uses.
+pub fn unused(tree: &dyn Tree) -> Result<Vec<UnusedFile>, RepositoryError> {
+    unused_files(tree, &|payload_type, content| {
+        Document::decode(payload_type, content).ok().map(|document| document.defaults_files())
+    })
 }
 
 fn settings(

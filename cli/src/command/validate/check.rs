@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use declarest_core::error::with_causes;
 use declarest_core::language::referred::Unread;
-use declarest_core::metadata::document::Document;
 use declarest_core::metadata::{self, Metadata, MetadataError, OperationName, ValidationError};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::PayloadType;
-use declarest_core::repository::{self, EntryKind, ResourceFile, Tree, unused_files};
+use declarest_core::repository::{self, EntryKind, ResourceFile, Tree};
 use declarest_core::secrets::detect;
 use declarest_core::sync::{Resource, SyncError};
 
 use super::finding::{Finding, Rule, Severity};
 use crate::error::Failure;
+use crate::repository::unused;
 
 /// The result of a validation.
 #[derive(Debug, Default)]
@@ -45,10 +45,7 @@ pub fn check(tree: &dyn Tree, metadata: &Metadata, scope: &LogicalPath) -> Resul
         }
         findings.extend(secrets(tree, &file));
     }
-    let includes = |payload_type: PayloadType, content: &[u8]| {
-        Document::decode(payload_type, content).ok().map(|document| document.defaults_files())
-    };
-    for unused in unused_files(tree, &includes)? {
+    for unused in unused(tree)? {
         let message = unused.to_string();
         findings.push(Finding::new(Rule::Unused, Severity::Warning, &unused.file, message));
     }
