@@ -99,7 +99,7 @@ struct Differences<'a> {
     reported: Reported<'a>,
     records: Vec<DiffRecord>,
     text: String,
-    drifting: Vec<String>,
+    drifting: Vec<LogicalPath>,
     list: bool,
     failures: Vec<sync::Failure>,
     targeted: usize,
@@ -117,9 +117,9 @@ async fn differences<'a>(
     let reported = Reported::new(&arguments.report, "diff", &targets.selection);
     let plan = compare(&workspace, targets, arguments.show_secrets, invocation).await?;
     let drifting = plan.actions.iter().filter(|action| drift(action) != Drift::Unchanged);
-    let drifting: Vec<String> = drifting.map(|action| action.path.to_string()).collect();
+    let drifting: Vec<LogicalPath> = drifting.map(|action| action.path.clone()).collect();
     let text = if arguments.list {
-        drifting.join("\n")
+        names(&drifting).join("\n")
     } else {
         text(arguments, invocation, &plan, &formats, path.as_str(), single)
     };
@@ -128,20 +128,16 @@ async fn differences<'a>(
 }
 
 impl Differences<'_> {
-    fn paths(&self) -> Vec<&str> {
-        self.drifting.iter().map(String::as_str).collect()
-    }
-
     /// Prints them, with the pager if they may be long.
     fn print(&self, output: &Output, invocation: &Invocation) -> Result<(), Failure> {
         if self.list {
             return self.show(output);
         }
-        pager::show(output, &self.paths(), &self.records, &self.text, invocation)
+        pager::show(output, &names(&self.drifting), &self.records, &self.text, invocation)
     }
 
     fn show(&self, output: &Output) -> Result<(), Failure> {
-        let (paths, text) = (self.paths(), Some(self.text.as_str()));
+        let (paths, text) = (names(&self.drifting), Some(self.text.as_str()));
         let shown = if self.list {
             output.show_about(&paths, &self.drifting, text)
         } else {
@@ -156,9 +152,8 @@ impl Differences<'_> {
         for record in &self.records {
             lines.entry(record.resource_path()).or_default().push(record.change());
         }
-        let differing = self.drifting.iter().filter_map(|path| {
-            Some((LogicalPath::parse(path).ok()?, lines.get(path.as_str()).cloned().unwrap_or_default()))
-        });
+        let differing = self.drifting.iter();
+        let differing = differing.map(|path| (path.clone(), lines.remove(path.as_str()).unwrap_or_default()));
         self.reported.differences(differing, &self.failures, invocation)
     }
 
@@ -214,6 +209,10 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
         let text = output.is_text().then(|| lines.join("\n"));
         Ok(output.show_about(&[target.path.as_str()], &records, text.as_deref())?)
     })
+}
+
+fn names(paths: &[LogicalPath]) -> Vec<&str> {
+    paths.iter().map(LogicalPath::as_str).collect()
 }
 
 async fn compare(

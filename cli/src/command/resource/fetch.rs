@@ -21,7 +21,7 @@ pub async fn fetch(
     invocation: &Invocation,
 ) -> Result<Vec<(LogicalPath, Read)>, Failure> {
     let paths = expand(&workspace.remote()?, target).await?;
-    let several = target.as_str().split('/').any(|segment| segment == "_");
+    let several = has_wildcard(target);
     let mut fetched = Vec::new();
     for path in paths {
         let one = Target { path, explicit_collection: target.explicit_collection };
@@ -36,6 +36,11 @@ pub async fn fetch(
         return Err(Failure::new(Category::NotFound, message));
     }
     Ok(fetched)
+}
+
+/// Returns whether a path has a `_`, which matches resources of the server.
+pub fn has_wildcard(target: &RawPath) -> bool {
+    target.as_str().split('/').any(|segment| segment == "_")
 }
 
 /// Returns the paths that `target` matches, sorted.

@@ -1,5 +1,6 @@
 //! Records of resources after a command, which `--verbose` prints.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,9 +30,9 @@ pub struct Record {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct RecordDescriptor {
-    payload_type: String,
-    media_type: String,
-    extension: String,
+    payload_type: &'static str,
+    media_type: &'static str,
+    extension: Cow<'static, str>,
 }
 
 impl Record {
@@ -43,8 +44,8 @@ impl Record {
         let remote_id = rules.observed_id(&payload).unwrap_or_else(|| observed.at.identity.remote_id.clone());
         let mut secrets = resource.rules.resolved().declared_secrets();
         secrets.add(&placeholder_places(&resource.payload));
-        let json = || Descriptor::of(PayloadType::Json);
-        let descriptor = resource.descriptor.clone().unwrap_or_else(json);
+        let descriptor = resource.descriptor.clone();
+        let descriptor = descriptor.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
         Self {
             logical_path: resource.path.to_string(),
             collection_path: resource.path.parent().map(|parent| parent.to_string()).unwrap_or_default(),
@@ -52,17 +53,11 @@ impl Record {
             resolved_remote_path: observed.address(),
             remote_id,
             payload: secrets.conceal(payload),
-            payload_descriptor: RecordDescriptor::new(&descriptor),
-        }
-    }
-}
-
-impl RecordDescriptor {
-    fn new(descriptor: &Descriptor) -> Self {
-        Self {
-            payload_type: descriptor.payload_type.name().to_owned(),
-            media_type: descriptor.media_type.to_owned(),
-            extension: descriptor.extension.to_string(),
+            payload_descriptor: RecordDescriptor {
+                payload_type: descriptor.payload_type.name(),
+                media_type: descriptor.media_type,
+                extension: descriptor.extension,
+            },
         }
     }
 }

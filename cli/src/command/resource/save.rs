@@ -9,7 +9,7 @@ use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
 use declarest_core::repository;
 
 use super::change::Change;
-use super::fetch::fetch;
+use super::fetch::{fetch, has_wildcard};
 use super::item::{self, Exclusions, Item};
 use super::read::{Read, View};
 use crate::error::Failure;
@@ -255,8 +255,4 @@ fn format_of_file(
         }
         (None, _) => None,
     })
-}
-
-fn has_wildcard(target: &RawPath) -> bool {
-    target.as_str().split('/').any(|segment| segment == "_")
 }
