@@ -129,7 +129,8 @@ async fn run_parts(
     }
     execution.repeat().await;
     if whole_scope {
-        session.knowledge.begin_next_at(stop.aborted_at().cloned().map(Start::Behind).or(next));
+        let unreachable = stop.aborted_at().cloned().or_else(|| stop.left_out());
+        session.knowledge.begin_next_at(unreachable.map(Start::Behind).or(next));
     }
     (execution.finish().await, had_work)
 }

@@ -399,3 +399,24 @@ async fn a_candidate_is_deleted_before_what_it_refers_to() {
     assert_eq!((report.stats.pruned, report.failures.len()), (2, 0), "{report:?}");
     assert_eq!(server.writes(), ["DELETE /groups/g1/members/ana 204", "DELETE /groups/g1 204"]);
 }
+
+/// Both have the name that a secret or another resource states.
+#[rstest]
+#[case::secret("{{secret rio}}")]
+#[case::reference(r#"{{ref "/owners/ana" "/shop"}}"#)]
+#[tokio::test]
+async fn a_renamed_directory_of_a_resource_with_a_name_from_elsewhere_is_kept(#[case] name: &str) {
+    let config = Config { collections: vec!["/shops".to_owned(), "/owners".to_owned()], ..Config::default() };
+    let payload = json!({"name": name}).to_string();
+    let files = [
+        ("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("shops/rio-prod/resource.json", &payload),
+        ("owners/ana/resource.json", r#"{"id": "ana", "shop": "rio"}"#),
+    ];
+    let world = World::new(config, &files).with_secrets(&[("rio", "rio")]).await;
+    world.server.put_by_hand("/owners/ana", json!({"id": "ana", "shop": "rio"}));
+    world.server.put_by_hand("/shops/s7", json!({"id": "s7", "name": "rio"}));
+    let report = world.sync_on(&world.server.url(), &[("/shops/rio", &payload)]).await;
+    assert_eq!((report.stats.pruned, report.stats.created), (0, 0), "{report:?}");
+    assert_eq!(world.writes(), Vec::<String>::new());
+}

@@ -233,8 +233,11 @@ impl Execution {
     pub async fn apply(&mut self, plan: Plan) {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, needed, .. } = plan;
         let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
-        let is_refused = |failure: &Failure| failure.reason == FailureReason::Category(Category::Auth);
-        let declared = declared.map(|failure| (failure.path.clone(), is_refused(failure)));
+        let category = |failure: &Failure| match failure.reason {
+            FailureReason::Category(category) => Some(category),
+            _ => None,
+        };
+        let declared = declared.map(|failure| (failure.path.clone(), category(failure)));
         self.sender.writer.failed.lock().extend(declared);
         for failure in &failures {
             self.tally.skipped(&failure.path);
@@ -341,7 +344,7 @@ impl Execution {
         let mut spared: Vec<LogicalPath> = refused.map(|failure| failure.path.clone()).collect();
         let mut referrers = HashMap::new();
         for action in &deletions {
-            let referrer = self.referrer(action).await;
+            let referrer = self.referrer(action, &deletions).await;
             referrers.extend(referrer.map(|referrer| (action.path.clone(), referrer)));
         }
         deletions.retain(|action| {
@@ -384,10 +387,11 @@ impl Execution {
     }
 
     /// Returns a declared resource that refers to the one that `action` deletes for good, as far as the run has seen it.
-    async fn referrer(&self, action: &Action) -> Option<LogicalPath> {
+    async fn referrer(&self, action: &Action, deletions: &[Arc<Action>]) -> Option<LogicalPath> {
         let writer = &self.sender.writer;
         let referrers = writer.session.knowledge.referrers(&action.path).into_iter();
-        for (referrer, _) in referrers.filter(|_| !action.replaces()) {
+        let stays = |path: &LogicalPath| deletions.iter().all(|deletion| deletion.path != *path);
+        for (referrer, _) in referrers.filter(|(path, _)| !action.replaces() && stays(path)) {
             // It may have referred to it in an earlier revision only.
             let Ok(Some(declared)) = writer.declared(&referrer).await else { continue };
             if declared.depends_on().is_ok_and(|paths| paths.contains(&action.path)) {
@@ -400,6 +404,10 @@ impl Execution {
     /// Returns the reason why a deletion must not be sent.
     fn obstacle(&self, action: &Action, needed: &[(LogicalPath, LogicalPath)]) -> Option<SyncError> {
         let path = action.path.clone();
+        if self.sender.stop.left_out().is_some() && !action.replaces() {
+            let reason = format!("{path}: resources that may need it were not read");
+            return Some(SyncError::NotDeleted(reason));
+        }
         let is_needed = |(dependency, by): &&(LogicalPath, LogicalPath)| {
             path.is_within(dependency) && !by.is_within(&path)
         };

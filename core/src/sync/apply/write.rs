@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use http::StatusCode;
 use http::header::HeaderValue;
+use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
 use super::given::GivenIds;
@@ -47,8 +47,8 @@ pub struct Writer {
     pub recurrences: Option<Arc<Recurrences>>,
     /// The last resource that the run has created in each collection on the server whose list proved that it was absent.
     pub witnesses: Mutex<HashMap<LogicalPath, Witness>>,
-    /// The resources that failed in a plan of the run, and whether the server refused to show them.
-    pub failed: Mutex<HashMap<LogicalPath, bool>>,
+    /// The resources that failed in a plan of the run, with the categories of their failures.
+    pub failed: Mutex<HashMap<LogicalPath, Option<Category>>>,
     /// The resources that differ after a successful update, unless recurrences are watched.
     unconfirmed: Mutex<Vec<Failure>>,
 }
@@ -100,21 +100,25 @@ impl Writer {
         self.unconfirmed.lock().push(remark);
     }
 
-    /// Returns the nearest parent of the resource at `path` that failed in a plan of the run and was not created since, if
-    /// the server does not have it: its name may be the id of another one. Or if the server refuses to show it: it may hide
-    /// resources below it, too.
-    async fn failed_parent(&self, path: &LogicalPath) -> Option<LogicalPath> {
-        let failed = {
+    /// Returns the nearest parent of the resource of `action` that failed in a plan of the run and was not created since, if
+    /// it is not certain that the resource is below this parent: the server does not have the parent, or its name is that of
+    /// another one. Or if the server refuses to show the parent and only a list proves the absence of the resource, because
+    /// the list may hide it, too.
+    async fn failed_parent(&self, action: &Action) -> Option<LogicalPath> {
+        let (failed, why) = {
             let failed = self.failed.lock();
-            let mut parents = path.ancestors().take_while(|parent| !self.has_created(parent));
-            parents.find_map(|parent| failed.get(&parent).map(|refused| (parent, *refused)))
+            let mut parents = action.path.ancestors().take_while(|parent| !self.has_created(parent));
+            parents.find_map(|parent| failed.get(&parent).map(|why| (parent, *why)))
+        }?;
+        let by_list =
+            || action.call().is_none_or(|call| call.request.method == Method::POST && !call.states_id);
+        let is_doubtful = match why {
+            Some(Category::Conflict) => true,
+            Some(Category::Auth) if action.step == Step::Create && by_list() => true,
+            // This one remembers absent parents, which may have many children.
+            _ => self.new_lists.parent_is_absent(&action.path, false).await,
         };
-        let (failed, refused) = failed?;
-        if refused {
-            return Some(failed);
-        }
-        // This one remembers absent parents, which may have many children.
-        self.new_lists.parent_is_absent(path, false).await.then_some(failed)
+        is_doubtful.then_some(failed)
     }
 
     /// Removes and returns the resources that differ after a successful update.
@@ -135,25 +139,29 @@ impl Writer {
             _ => (false, action.call().and_then(|call| call.at.as_ref())),
         };
         let at = self.ids.resolve(&action.path, planned);
+        let mut has_new_name = false;
         if waited && let Some(declared) = self.declared(&action.path).await? {
             self.referred.look_at(&declared);
+            has_new_name = declared.has_unknown_name();
         }
-        if action.step == Step::Update && waited {
-            let desired = self.desired(&action.path).await?;
-            let observed = self.referred.with_references_only().read(&desired).await?;
-            let again = self.decided((action.step, action.reason), desired, observed).await?;
-            let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
-            return Ok(again.map_or(Prepared::AsPlanned, Prepared::Again));
+        if action.step != Step::Delete
+            && let Some(parent) = self.failed_parent(action).await
+            && (action.step == Step::Create || self.desired(&action.path).await?.rules.resolved().singleton)
+        {
+            return Err(SyncError::ParentFailed(action.path.clone(), parent));
         }
         if action.step == Step::Update
             && let Some(again) = self.below_new_parents(action, at.as_ref(), planned).await?
         {
             return Ok(Prepared::Again(Box::new(again)));
         }
-        if action.step == Step::Create
-            && let Some(parent) = self.failed_parent(&action.path).await
-        {
-            return Err(SyncError::ParentFailed(action.path.clone(), parent));
+        // The plan knew nothing of a resource whose name was unknown.
+        if waited && (action.step == Step::Update || has_new_name) {
+            let desired = self.desired(&action.path).await?;
+            let observed = self.referred.with_references_only().read(&desired).await?;
+            let again = self.decided((action.step, action.reason), desired, observed).await?;
+            let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
+            return Ok(again.map_or(Prepared::AsPlanned, Prepared::Again));
         }
         let knows_parents = self.knows_new_parents(&action.path).unwrap_or(true);
         if action.step != Step::Create || at.as_ref() == planned && !waited && knows_parents {
@@ -178,13 +186,21 @@ impl Writer {
         at: Option<&LogicalPath>,
         planned: Option<&LogicalPath>,
     ) -> Result<Option<Action>, SyncError> {
-        if self.knows_new_parents(&action.path) == Some(false) {
+        let knows_parents = self.knows_new_parents(&action.path);
+        if knows_parents.is_none() && at == planned {
+            return Ok(None);
+        }
+        let desired = self.desired(&action.path).await?;
+        // The plan has found any other resource that exists.
+        if !desired.rules.resolved().singleton {
+            return Ok(None);
+        }
+        if knows_parents == Some(false) {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
         }
         if at == planned {
             return Ok(None);
         }
-        let desired = self.desired(&action.path).await?;
         let located = self.at(&desired, at.cloned()).await?;
         let observed = match self.referred.with_references_only().read_at(&located).await {
             Err(error) if error.category() == Category::NotFound => Observed::new(located, None),
@@ -192,7 +208,8 @@ impl Writer {
         };
         let again = self.decided((action.step, action.reason), desired, observed).await?;
         let nothing = || Action::new(action.path.clone(), Step::Skip, Reason::Equal);
-        Ok(Some(again.unwrap_or_else(nothing)))
+        let again = again.unwrap_or_else(nothing);
+        Ok(Some(Action { mark: action.mark.clone(), ..again }))
     }
 
     /// Returns `desired` at the path `moved`, if there is one.

@@ -140,6 +140,11 @@ impl Stop {
         self.0.reason.get().map(String::as_str)
     }
 
+    /// Returns the path below which resources were left out last.
+    pub(crate) fn left_out(&self) -> Option<LogicalPath> {
+        self.0.left_out.lock().last().map(|(scope, _)| scope.clone())
+    }
+
     /// Returns the category of the failures, if they ended the run.
     pub fn aborted_by(&self) -> Option<Category> {
         self.0.aborted_by.get().copied()

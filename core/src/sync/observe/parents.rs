@@ -157,10 +157,10 @@ pub(super) fn is_below_number(path: &LogicalPath) -> bool {
     })
 }
 
-/// Whether the list of a parent shows it several times, or another resource in its place, or failed.
+/// Whether the list of a parent shows it several times, or failed.
 fn is_failure(doubt: &Doubt) -> bool {
     match doubt {
-        Doubt::Several(_) | Doubt::Moved(..) | Doubt::AnotherAlias(_) => true,
+        Doubt::Several(_) | Doubt::Moved(..) => true,
         Doubt::Failed(_) => doubt.category() != Category::Validation,
         _ => false,
     }

@@ -143,6 +143,18 @@ impl Remote {
         Ok((resource, lacking.or(pending)))
     }
 
+    /// Returns `declared` with the values of placeholders and references if a name is one of them. Fails if such a name
+    /// remains unknown.
+    pub(crate) async fn with_known_names(&self, declared: Resource) -> Result<Resource, SyncError> {
+        if !declared.has_unknown_name() {
+            return Ok(declared);
+        }
+        match self.filled(self.session.resolved(declared).await?).await? {
+            (_, Some(lacking)) => Err(lacking.error),
+            (known, None) => Ok(known),
+        }
+    }
+
     /// Returns `resource` with the values that the templates of its rules refer to, as [`Self::filled`] does.
     pub(crate) async fn with_template_values(
         &self,

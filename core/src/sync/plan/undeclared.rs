@@ -151,7 +151,9 @@ impl Candidates {
             Resource::named(path, rules, payload)
         })
         .await?;
-        let fate = match filled(&remote, declared.clone()).await {
+        let named = remote.with_known_names(declared.clone()).await;
+        let filled = async { filled(&remote, named?).await };
+        let fate = match filled.await {
             Ok(Some(filled)) => self.fate(&remote, &filled, declared_in).await,
             Ok(None) => Ok(Fate::Gone),
             Err(error) => Err(error),
@@ -514,6 +516,7 @@ impl Candidates {
             let claim = |file: ResourceFile| {
                 let path = file.path.clone();
                 let mut declared = desired(&session, file)?;
+                declared = runtime.block_on(remote.with_known_names(declared))?;
                 if let Some(moved) = located.child(path.name()).ok().filter(|moved| *moved != path) {
                     let rules = session.metadata.rules(&moved)?;
                     declared = declared.moved(moved, rules);

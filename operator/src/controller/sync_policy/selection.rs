@@ -68,12 +68,8 @@ pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryErro
     if let Some(applied) = &inventory.applied {
         selection.former = Some(Arc::new(request.mirror.tree(applied)?));
     }
-    let mut no_longer_declared = Vec::new();
-    for path in &request.unsettled {
-        if repository::resource_file(tree.as_ref(), path)?.is_none() {
-            no_longer_declared.push(path.clone());
-        }
-    }
+    let is_gone = |path: &&LogicalPath| matches!(repository::resource_file(tree.as_ref(), path), Ok(None));
+    let no_longer_declared = request.unsettled.iter().filter(is_gone).cloned().collect();
     let settles_past = request.prune && kind == RunKind::Full;
     let inventory_base = inventory.base;
     Ok(Selected { selection, kind, trigger, tree, inventory_base, settles_past, no_longer_declared })
