@@ -383,7 +383,9 @@ impl Candidates {
                     && beside.has(&claim.path).await?
                     && (is_parent
                         || self.is_elsewhere(path, candidate, &at).await?
-                        || is_same && self.shows(&claim.path, observed).await? == Some(false));
+                        || is_same
+                            && claim.id.as_ref() != Some(&at.identity.remote_id)
+                            && self.shows(&claim.path, observed).await? == Some(false));
                 if !is_other {
                     return Ok(Some(claim.path.clone()));
                 }
