@@ -398,14 +398,15 @@ async fn an_api_server_denies_and_warns() {
     let error = servers.delete("server", &DeleteParams::default()).await.unwrap_err().to_string();
     assert!(error.contains("is used by SyncPolicy \"a\""), "{error}");
     // A user of kubectl sees the warnings.
-    let mut risky = server(&json!({"baseURL": "http://api.example.test"}));
+    let tls = json!({"insecureSkipVerify": true});
+    let mut risky = server(&json!({"baseURL": "https://api.example.test", "tls": tls}));
     risky["metadata"] = json!({"name": "risky", "namespace": host.world.namespace});
     let file = host.directory.path().join("risky.json");
     fs::write(&file, risky.to_string()).unwrap();
     let mut apply = Command::new("sh");
     apply.args(["-c", r#""$1" apply -f "$2" 2>&1"#, "sh"]).arg(Cluster::shared().kubectl_path()).arg(&file);
     let printed = Cluster::shared().run(&mut apply).unwrap();
-    assert!(printed.contains("Warning: spec.http.baseURL: plain http"), "{printed}");
+    assert!(printed.contains("Warning: spec.http.tls.insecureSkipVerify: any certificate"), "{printed}");
     host.world.delete::<SyncPolicy>("a").await;
     host.world.delete::<ManagedServer>("server").await;
     host.world.delete::<ManagedServer>("risky").await;
