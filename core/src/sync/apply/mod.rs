@@ -342,17 +342,16 @@ impl Execution {
         };
         let refused = self.report.failures.iter().filter(is_refused);
         let mut spared: Vec<LogicalPath> = refused.map(|failure| failure.path.clone()).collect();
-        let mut referrers = HashMap::new();
+        let mut referred = HashMap::new();
         for action in &deletions {
-            let referrer = self.referrer(action, &deletions).await;
-            referrers.extend(referrer.map(|referrer| (action.path.clone(), referrer)));
+            if let Some(referrer) = self.referrer(action, &deletions).await {
+                let path = &action.path;
+                let reason = format!("{path}: {referrer} refers to it; remove the reference first");
+                referred.insert(path.clone(), SyncError::NotDeleted(reason));
+            }
         }
         deletions.retain(|action| {
-            let refers = referrers.get(&action.path).map(|referrer| {
-                let path = &action.path;
-                SyncError::NotDeleted(format!("{path}: {referrer} refers to it; remove the reference first"))
-            });
-            let obstacle = refers.or_else(|| self.obstacle(action, needed));
+            let obstacle = referred.remove(&action.path).or_else(|| self.obstacle(action, needed));
             self.report.failures.extend(obstacle.as_ref().map(|error| action.failed(error)));
             spared.extend(obstacle.is_some().then(|| action.path.clone()));
             obstacle.is_none()

@@ -183,8 +183,8 @@ impl Writer {
         at: Option<&LogicalPath>,
         planned: Option<&LogicalPath>,
     ) -> Result<Option<Action>, SyncError> {
-        let knows_parents = self.knows_new_parents(&action.path);
-        if knows_parents.is_none() && at == planned {
+        let lacks_ids = self.knows_new_parents(&action.path) == Some(false);
+        if at == planned && !lacks_ids {
             return Ok(None);
         }
         let desired = self.desired(&action.path).await?;
@@ -192,11 +192,8 @@ impl Writer {
         if !desired.rules.resolved().singleton {
             return Ok(None);
         }
-        if knows_parents == Some(false) {
+        if lacks_ids {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
-        }
-        if at == planned {
-            return Ok(None);
         }
         let located = self.at(&desired, at.cloned()).await?;
         let observed = match self.referred.with_references_only().read_at(&located).await {

@@ -44,7 +44,7 @@ pub struct Action {
 }
 
 /// What a resource depends on. Boxed in an action, because most resources depend on nothing.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Dependencies {
     pub paths: Vec<LogicalPath>,

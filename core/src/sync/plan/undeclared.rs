@@ -151,9 +151,7 @@ impl Candidates {
             Resource::named(path, rules, payload)
         })
         .await?;
-        let named = remote.with_known_names(declared.clone()).await;
-        let filled = async { filled(&remote, named?).await };
-        let fate = match filled.await {
+        let fate = match filled(&remote, declared.clone()).await {
             Ok(Some(filled)) => self.fate(&remote, &filled, declared_in).await,
             Ok(None) => Ok(Fate::Gone),
             Err(error) => Err(error),
@@ -560,9 +558,10 @@ impl Candidates {
     }
 }
 
-/// Returns the candidate with the values that its payload refers to. Returns `None` if its address contains the value of a
+/// Returns the candidate with the values that its names and its address need. Returns `None` if its address contains the value of a
 /// resource that does not exist: then it does not exist either.
 async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>, SyncError> {
+    let declared = remote.with_known_names(declared).await?;
     if !declared.holds_references || !has_unfilled_address(&declared) {
         return Ok(Some(declared));
     }
