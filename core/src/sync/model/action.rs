@@ -49,7 +49,7 @@ pub struct Action {
 pub struct Dependencies {
     pub paths: Vec<LogicalPath>,
     /// The number of paths that metadata states. They stand for everything below them, too. The others are those of
-    /// references, which need one resource.
+    /// references, each of which needs one resource.
     #[serde(skip)]
     pub stated: usize,
 }

@@ -16,6 +16,7 @@ pub enum Order {
 /// The dependencies of actions: a graph of indices. An action waits for its nearest ancestor or its descendants, and
 /// for the actions that metadata or references state. The indices after those of the actions are groups of actions at a
 /// path that others depend on, or also below it.
+#[derive(Clone)]
 pub struct Graph {
     /// The number of actions.
     actions: usize,
@@ -26,9 +27,24 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Returns the graph, and the actions that wait for nothing.
+    /// Returns the graph, and the actions that wait for nothing. A reference needs one resource. It also waits for those
+    /// below that, which may change it, unless this forms a cycle.
     pub fn new<A: Borrow<Action>>(actions: &[A], order: Order) -> (Self, VecDeque<usize>) {
         let actions: Vec<&Action> = actions.iter().map(Borrow::borrow).collect();
+        let (graph, ready) = Self::waiting_for(&actions, order, true);
+        if actions.iter().copied().flat_map(|action| stated(action, false)).all(|dependency| dependency.whole)
+        {
+            return (graph, ready);
+        }
+        let mut tried = graph.clone();
+        tried.release_all(ready.clone());
+        let is_cyclic = tried.waiting().next().is_some();
+        if is_cyclic { Self::waiting_for(&actions, order, false) } else { (graph, ready) }
+    }
+
+    /// Returns the graph in which references wait for everything below the other resource, too, if they are `whole`.
+    fn waiting_for(actions: &[&Action], order: Order, whole: bool) -> (Self, VecDeque<usize>) {
+        let stated = |action| stated(action, whole);
         let mut groups: HashMap<Dependency<'_>, usize> = HashMap::new();
         for dependency in actions.iter().copied().flat_map(stated) {
             let next = actions.len() + groups.len();
@@ -91,6 +107,13 @@ impl Graph {
         }
     }
 
+    /// Records that all actions are done, in an order in which none waits.
+    fn release_all(&mut self, mut ready: VecDeque<usize>) {
+        while let Some(place) = ready.pop_front() {
+            self.release(place, &mut ready);
+        }
+    }
+
     /// Returns the actions that wait for an action, directly or in a group.
     pub fn released_by(&self, place: usize) -> impl Iterator<Item = usize> {
         let (own, groups): (Vec<usize>, Vec<usize>) =
@@ -128,13 +151,11 @@ impl Graph {
 /// Returns the actions that are in a cycle of dependencies or wait for one, and the paths of a cycle.
 pub fn deadlock<A: Borrow<Action>>(actions: &[A], order: Order) -> (Vec<usize>, Vec<LogicalPath>) {
     // Only stated dependencies can form a cycle.
-    if actions.iter().all(|action| stated(action.borrow()).next().is_none()) {
+    if actions.iter().all(|action| stated(action.borrow(), false).next().is_none()) {
         return (Vec::new(), Vec::new());
     }
-    let (mut graph, mut ready) = Graph::new(actions, order);
-    while let Some(place) = ready.pop_front() {
-        graph.release(place, &mut ready);
-    }
+    let (mut graph, ready) = Graph::new(actions, order);
+    graph.release_all(ready);
     let cycle = graph.cycle().into_iter().map(|place| actions[place].borrow().path.clone());
     (graph.waiting().collect(), cycle.collect())
 }
@@ -148,11 +169,11 @@ struct Dependency<'a> {
 }
 
 /// Returns what the action waits for because metadata or references state it. It waits for its parents anyway, and a path
-/// above it contains the action itself.
-fn stated(action: &Action) -> impl Iterator<Item = Dependency<'_>> {
+/// above it contains the action itself. `whole` means that references stand for everything below a path, too.
+fn stated(action: &Action, whole: bool) -> impl Iterator<Item = Dependency<'_>> {
     let stated = action.depends_on.as_deref().map_or(0, |dependencies| dependencies.stated);
     let paths = action.depends_on().iter().enumerate();
-    let paths = paths.map(move |(place, path)| Dependency { path, whole: place < stated });
+    let paths = paths.map(move |(place, path)| Dependency { path, whole: whole || place < stated });
     paths.filter(|dependency| !action.path.is_within(dependency.path))
 }
 
