@@ -273,6 +273,25 @@ async fn an_id_may_be_that_of_another_resource() {
     }
 }
 
+/// The plan cannot look for a resource whose name is that of another one, which the run creates first.
+#[tokio::test]
+async fn a_name_that_becomes_known_in_the_run_may_exist() {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/groups".to_owned(), "/members".to_owned()],
+        server_ids: vec!["/groups".to_owned(), "/members".to_owned()],
+        ..Config::default()
+    });
+    scene.write("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.write("members/_/metadata.yaml", "resource: {id: /id, alias: /group}");
+    scene.declare("/groups/dev", &json!({"name": "dev"}));
+    scene.declare("/members/m", &json!({"group": r#"{{ref "/groups/dev" "/name"}}"#, "size": 2}));
+    scene.server().put_by_hand("/members/77", json!({"id": "77", "group": "dev", "size": 1}));
+    let report = scene.run(Reading::Each).await;
+    assert_eq!((report.stats.created, report.stats.updated), (1, 1), "{report:?}\n{:?}", scene.asked());
+    assert_eq!(scene.server().get("/members/77").unwrap()["size"], 2);
+    assert_eq!(scene.run(Reading::Each).await.stats.unchanged, 2);
+}
+
 /// A domain with a group, whose members and their roles have addresses with the ids of the group and of the user.
 fn domain() -> Scene {
     let mut scene = Scene::new(Config {

@@ -139,8 +139,10 @@ impl Writer {
             _ => (false, action.call().and_then(|call| call.at.as_ref())),
         };
         let at = self.ids.resolve(&action.path, planned);
+        let mut has_new_name = false;
         if waited && let Some(declared) = self.declared(&action.path).await? {
             self.referred.look_at(&declared);
+            has_new_name = declared.has_unknown_name();
         }
         if action.step != Step::Delete
             && let Some(parent) = self.failed_parent(action).await
@@ -153,7 +155,8 @@ impl Writer {
         {
             return Ok(Prepared::Again(Box::new(again)));
         }
-        if waited && action.step == Step::Update {
+        // The plan has looked for nothing at a name that was unknown.
+        if waited && (action.step == Step::Update || has_new_name) {
             let desired = self.desired(&action.path).await?;
             let observed = self.referred.with_references_only().read(&desired).await?;
             let again = self.decided((action.step, action.reason), desired, observed).await?;
