@@ -61,10 +61,15 @@ pub(crate) fn pause(repeatable: bool, attempt: u32, attempts: u32, failure: &Fai
         | Failure::Status(..)
         | Failure::Final => return None,
     };
+    let delay = backoff(attempt).max(asked.unwrap_or_default());
+    (delay <= LONGEST_WAIT).then_some(delay)
+}
+
+/// Returns the pause after the `attempt`-th failure (from 1), up to 0.5 s after the first one.
+pub(crate) fn backoff(attempt: u32) -> Duration {
     let ceiling = BASE_DELAY.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST_BACKOFF);
     // Full jitter keeps clients that failed together from returning together.
-    let delay = ceiling.mul_f64(fastrand::f64()).max(asked.unwrap_or_default());
-    (delay <= LONGEST_WAIT).then_some(delay)
+    ceiling.mul_f64(fastrand::f64())
 }
 
 /// Whether a request that arrives twice has the same effect as one that arrives once.

@@ -1,8 +1,11 @@
 //! If the server distinguishes versions, no change of another client is overwritten unseen.
 
-use declarest_core::sync::Options;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use declarest_core::sync::{Options, Report};
 use rstest::rstest;
 
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
 use crate::rest_server::{Config, Matcher};
 use crate::world::{World, failure, json};
 
@@ -100,18 +103,64 @@ async fn without_interference_one_request_is_enough() {
     assert_eq!(world.writes(), ["PUT /shops/rio 200"]);
 }
 
+/// A server whose shops another client changes before each of the first `changes` writes. Later ones have this answer.
+fn contended(changes: usize, answer: impl Fn(&Request, &mut Store) -> Answer + Send + Sync + 'static) -> ApiServer {
+    let version = AtomicUsize::new(0);
+    let server = ApiServer::start(&["/shops"], move |request, store| {
+        let seen = version.load(Ordering::Relaxed);
+        if !request.is_write() {
+            return request.rest(store, Ids::Stated("id")).header("etag", &format!("\"{seen}\""));
+        }
+        if seen < changes {
+            version.store(seen + 1, Ordering::Relaxed);
+            return Answer::json(412, &serde_json::json!({"error": "another version"}));
+        }
+        answer(request, store)
+    });
+    server.put("/shops/rio", json(r#"{"id":"rio","tier":"free"}"#));
+    server
+}
+
+/// Runs once: updates the shop, or deletes it.
+async fn write(server: &ApiServer, deletes: bool) -> Report {
+    let declared = ("shops/rio/resource.json", r#"{"id":"rio","tier":"gold"}"#);
+    let candidate = [("/shops/rio", declared.1)];
+    let (files, candidates) = if deletes { (vec![], &candidate[..]) } else { (vec![declared], &[][..]) };
+    let world = World::new(Config::default(), &files);
+    let options = Options { allow_empty: true, ..Options::default() };
+    world.sync_with(server.url(), candidates, &options).await
+}
+
+/// In an ordered array, the run's own deletions change the versions of other members.
+#[rstest]
 #[tokio::test]
-async fn a_client_that_keeps_changing_it_is_reported_and_not_overwritten() {
-    let world = shops();
-    let plan = world.plan(&Options::default()).await;
-    world.server.put_by_hand("/shops/rio", json(r#"{"id":"rio","tier":"silver"}"#));
-    // The version that is read then is refused, too.
-    world.server.fail(Matcher::method("PUT"), 412, 2);
-    let (reason, message) = failure(&world.apply(plan).await);
+async fn a_version_that_changes_a_few_times_is_read_again(#[values(true, false)] deletes: bool) {
+    let server = contended(4, |request, store| request.rest(store, Ids::Stated("id")));
+    let report = write(&server, deletes).await;
+    assert_eq!((report.stats.updated + report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
+    let tier = server.get("/shops/rio").map(|shop| shop["tier"].clone());
+    assert_eq!(tier, (!deletes).then(|| "gold".into()));
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_client_that_keeps_changing_it_is_reported_and_not_overwritten(
+    #[values(true, false)] deletes: bool,
+) {
+    let server = contended(9, |request, store| request.rest(store, Ids::Stated("id")));
+    let (reason, message) = failure(&write(&server, deletes).await);
     assert_eq!(reason, "ConflictError");
-    assert!(message.starts_with("/shops/rio: another client keeps changing it"), "{message}");
-    assert_eq!(world.writes().len(), 2);
-    assert_eq!(world.live("/shops/rio"), r#"{"id":"rio","tier":"silver"}"#);
+    assert!(message.starts_with("/shops/rio: it keeps changing: 5 times in a row"), "{message}");
+    assert_eq!(server.get("/shops/rio").unwrap()["tier"], "free");
+}
+
+#[rstest]
+#[tokio::test]
+async fn the_second_write_is_refused_with_status_200(#[values(true, false)] deletes: bool) {
+    let refusal = serde_json::json!({"success": false, "message": "quota exceeded"});
+    let server = contended(1, move |_, _| Answer::json(200, &refusal));
+    let (reason, message) = failure(&write(&server, deletes).await);
+    assert_eq!((reason, message.contains("quota exceeded")), ("ValidationError", true), "{message}");
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use crate::sync::observe::{Lacking, References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
 use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::evaluated;
+use crate::transport::retry::backoff;
 
 /// What is sent for an action.
 pub enum Prepared {
@@ -338,6 +339,9 @@ impl Writer {
     }
 }
 
+/// The number of times that a write is decided again because the server has another version.
+const DECISIONS: u32 = 4;
+
 /// The execution of one action: one request, and further requests that its answer requires.
 pub(super) struct Attempt<'a> {
     pub writer: &'a Writer,
@@ -370,28 +374,30 @@ impl<'a> Attempt<'a> {
             return Ok(step);
         }
         match (self.exchange(&self.call.request).await, self.action.step) {
-            (Ok(response), Step::Create) => self.created(&response).await,
-            (Ok(response), Step::Update) => {
-                self.confirm(self.call, &response).await?;
-                Ok(Step::Update)
-            }
-            // A deletion that was only accepted may still be in progress.
-            (Ok(response), Step::Delete) if response.status != StatusCode::ACCEPTED => {
-                self.deleted(&response).await
-            }
-            (Ok(_), step) => Ok(step),
+            (Ok(response), _) => self.answered(&response).await,
             (Err(error), Step::Create) if error.is_already_exists() && !requested => {
                 self.update_instead(error).await
             }
             (Err(error), Step::Create) if error.may_still_be_done() => Err(self.late(error).await),
             (Err(error), Step::Create) if error.may_be_done() => self.look_for(error).await,
             (Err(error), Step::Update | Step::Delete) if error.is_outdated() => match &self.call.guarded {
-                Some(tag) => self.decide_again(tag).await,
+                Some(tag) => self.decide_again(tag, 1).await,
                 None => Err(error.into()),
             },
             (Err(error), Step::Update | Step::Delete) if error.is_gone() => self.send_elsewhere(error).await,
             (Err(error), Step::Update) if error.is_about_fixed_attributes() => Err(SyncError::Fixed(error)),
             (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// Handles the answer to the request.
+    async fn answered(&self, response: &Response) -> Result<Step, SyncError> {
+        match self.action.step {
+            Step::Create => self.created(response).await,
+            Step::Update => self.confirm(self.call, response).await.map(|()| Step::Update),
+            // A deletion that was only accepted may still be in progress.
+            Step::Delete if response.status != StatusCode::ACCEPTED => self.deleted(response).await,
+            step => Ok(step),
         }
     }
 
@@ -438,7 +444,7 @@ impl<'a> Attempt<'a> {
         let gone = match &self.call.on_missing {
             None => gone,
             Some(elsewhere) => match self.exchange(elsewhere).await {
-                Ok(_) => return Ok(self.action.step),
+                Ok(response) => return self.answered(&response).await,
                 Err(error) => error,
             },
         };
@@ -459,8 +465,9 @@ impl<'a> Attempt<'a> {
         Ok(step)
     }
 
-    /// Decides again, once, if the server no longer has the version that the plan was based on.
-    async fn decide_again(&self, tag: &HeaderValue) -> Result<Step, SyncError> {
+    /// Decides again for the `attempt`-th time, because the server no longer has the version with this tag. Writes of the
+    /// same run may cause that: in an ordered array, a deletion changes the versions of other members.
+    async fn decide_again(&self, tag: &HeaderValue, attempt: u32) -> Result<Step, SyncError> {
         let desired = match &self.call.declared {
             Some(declared) => declared.as_ref().clone(),
             None => self.desired().await?,
@@ -473,23 +480,28 @@ impl<'a> Attempt<'a> {
         // A server that refuses its current tag does not compare versions.
         let meaningless = observed.version.as_ref().is_some_and(|version| version.is(tag));
         let decided = self.writer.decided((self.action.step, self.action.reason), desired, observed).await?;
-        let Some(again) = decided else { return Ok(self.action.step) };
+        let Some(mut again) = decided else { return Ok(self.action.step) };
         let step = again.step;
         if let (Step::Create, Some(call)) = (step, again.call()) {
             return Box::pin(self.create_again(&again, call)).await;
         }
-        let Some(mut call) = again.into_call() else { return Ok(step) };
         if meaningless {
-            call.unguard();
+            again.unguard();
         }
+        let Some(call) = again.call() else { return Ok(step) };
         match self.exchange(&call.request).await {
             Ok(response) => {
-                self.writer.ids.learn(&self.action.path, &call, &response);
-                Ok(step)
+                self.writer.ids.learn(&self.action.path, call, &response);
+                Attempt::new(self.writer, &again, call).answered(&response).await
             }
-            Err(error) if error.is_outdated() && call.guarded.is_some() => {
-                Err(SyncError::Contended(self.path()))
-            }
+            Err(error) if error.is_outdated() => match &call.guarded {
+                Some(_) if attempt == DECISIONS => Err(SyncError::Contended(self.path(), attempt + 1)),
+                Some(newer) => {
+                    tokio::time::sleep(backoff(attempt)).await;
+                    Box::pin(self.decide_again(newer, attempt + 1)).await
+                }
+                None => Err(error.into()),
+            },
             Err(error) => Err(error.into()),
         }
     }

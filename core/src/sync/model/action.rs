@@ -238,6 +238,15 @@ impl Action {
         }
     }
 
+    /// Sends the request whatever version the server has.
+    pub(crate) fn unguard(&mut self) {
+        match &mut self.sending {
+            Sending::Ready(call) => call.unguard(),
+            Sending::Replacing(calls) => calls.0.unguard(),
+            _ => {}
+        }
+    }
+
     /// Returns the create that follows the deletion of a replacement.
     pub(crate) fn recreation(&self) -> Option<&Call> {
         if let Sending::Replacing(calls) = &self.sending { Some(&calls.1) } else { None }

@@ -172,11 +172,11 @@ pub enum SyncError {
     /// The resource was created, and the update that sets what the create did not set fails.
     #[error("created, but not completed: {0}")]
     Incomplete(#[source] Box<SyncError>),
-    /// The server had another version than the one just read, twice in a row.
+    /// The server had another version than the one just read, this number of times in a row.
     #[error(
-        "{0}: another client keeps changing it: the server had another version than the one just read, twice in a row; nothing was overwritten"
+        "{0}: it keeps changing: {1} times in a row, the server had another version than the one just read; nothing was overwritten"
     )]
-    Contended(LogicalPath),
+    Contended(LogicalPath, u32),
     /// The resource was deleted in order to create it again, and was not created, for this reason.
     #[error("{0}: deleted in order to create it again, but not created yet: {1}; a later run creates it")]
     NotRecreated(LogicalPath, &'static str),
@@ -368,7 +368,7 @@ impl Categorized for SyncError {
             | Self::Incomparable(..)
             | Self::Memory(_, Shortage::TooLarge { .. }) => Category::Validation,
             Self::AmbiguousName(..)
-            | Self::Contended(_)
+            | Self::Contended(..)
             | Self::NotDeleted(_)
             | Self::StillThere(..)
             | Self::Doubled(..)

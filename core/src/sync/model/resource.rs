@@ -159,12 +159,12 @@ impl Resource {
 
     /// Returns the resource with values in the place of references or placeholders, from which its names may be taken.
     pub(crate) fn with_values(self, payload: Arc<Value>, secrets: Arc<[Pointer]>) -> Result<Self, SyncError> {
-        let identity = match self.rules.identify(&self.path, &payload) {
-            // References remain that have no value yet.
-            Err(_) if may_hold_any(&payload) => self.identity,
-            identity => identity?,
-        };
-        Ok(Self { identity, payload, secrets, ..self })
+        let resource = Self { payload, secrets, ..self };
+        if resource.has_unknown_name() {
+            return Ok(resource);
+        }
+        let identity = resource.rules.identify(&resource.path, &resource.payload)?;
+        Ok(Self { identity, ..resource })
     }
 
     /// Whether a name is the text of a placeholder or a reference, whose value is not known yet.

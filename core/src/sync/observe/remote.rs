@@ -402,14 +402,12 @@ impl Remote {
 
     /// Returns what the read of a singleton shows at the address of its names, or at that of the ids of its parents.
     async fn search_singleton(&self, wanted: &Resource, read: Read, doomed: bool) -> Read {
-        if is_not_found(&read)
-            && let Ok((at, _)) = self.relocated(wanted).await
-            && at.path != wanted.path
-        {
-            let read = self.read_at(&at).await;
-            return self.of_singleton(at, read, doomed).await;
+        if !is_not_found(&read) {
+            return self.of_singleton(wanted.clone(), read, doomed).await;
         }
-        self.of_singleton(wanted.clone(), read, doomed).await
+        let (at, _) = self.relocated(wanted).await?;
+        let read = if at.path == wanted.path { read } else { self.read_at(&at).await };
+        self.of_singleton(at, read, doomed).await
     }
 
     /// Returns what the read of a singleton at `at` shows. Its absence needs no proof, because it is never created.
