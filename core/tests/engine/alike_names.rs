@@ -84,3 +84,25 @@ async fn a_name_that_is_taken_in_another_case_is_named() {
     );
     assert_eq!(server.paths(), ["/users/n1"]);
 }
+
+/// A server that stores names in lower case. The user corrected the name in Git.
+#[tokio::test]
+async fn a_name_that_the_server_has_changed_is_the_same_resource() {
+    let server = ApiServer::start(&["/users"], |request, store| {
+        let name = request.path.strip_prefix("/users/").unwrap_or_default().to_lowercase();
+        let user = store.members("/users").into_iter().find(|user| user["name"] == name.as_str());
+        match user.filter(|_| request.method == "GET") {
+            Some(user) => Answer::json(200, &user),
+            None => request.rest(store, Ids::Given),
+        }
+    });
+    server.put("/users/n1", json!({"id": "n1", "name": "zo\u{eb}"}));
+    let metadata = ("users/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let world = World::new(Config::default(), &[metadata]);
+    world.declare("users/zo\u{eb}/resource.json", r#"{"name":"zoë"}"#);
+    let report = world.sync_on(server.url(), &[("/users/Zo\u{eb}", r#"{"name":"Zoë"}"#)]).await;
+    assert_eq!((report.stats.unchanged, report.stats.failed), (1, 0), "{report:?}");
+    let declared_at = report.kept.iter().filter_map(|kept| kept.declared_at.as_ref());
+    assert_eq!(declared_at.map(ToString::to_string).collect::<Vec<_>>(), ["/users/zo\u{eb}"]);
+    assert_eq!(server.paths(), ["/users/n1"]);
+}

@@ -104,7 +104,10 @@ async fn without_interference_one_request_is_enough() {
 }
 
 /// A server whose shops another client changes before each of the first `changes` writes. Later ones have this answer.
-fn contended(changes: usize, answer: impl Fn(&Request, &mut Store) -> Answer + Send + Sync + 'static) -> ApiServer {
+fn contended(
+    changes: usize,
+    answer: impl Fn(&Request, &mut Store) -> Answer + Send + Sync + 'static,
+) -> ApiServer {
     let version = AtomicUsize::new(0);
     let server = ApiServer::start(&["/shops"], move |request, store| {
         let seen = version.load(Ordering::Relaxed);

@@ -5,6 +5,7 @@
 //! prune, saved   the limits of pruning; plans in files
 //! address        the addresses of a declared resource
 //! decide         one resource
+//! claims         the names and addresses of all declared resources
 //! undeclared     one candidate for deletion
 //! assigned       resources that were created under another id
 //! names          declared resources that are one
@@ -13,6 +14,7 @@
 
 mod address;
 mod assigned;
+mod claims;
 pub(super) mod decide;
 pub(super) mod graph;
 mod names;

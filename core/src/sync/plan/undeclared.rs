@@ -5,24 +5,25 @@
 //! resource, even if it cannot be read now. So a resource is deleted only after it was compared with all declared
 //! resources that may be the same one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::Method;
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
-use tokio::sync::OnceCell;
 
 use super::address::{Address, has_unfilled_address, is_unfilled, stated_addresses, states_address};
+use super::claims::{Claim, Claims, not_comparable};
 use super::decide;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Entry, OperationName, Rules};
+use crate::metadata::{Entry, OperationName};
 use crate::path::{LogicalPath, is_within};
 use crate::payload::Value;
-use crate::repository::{self, ResourceFile, Revision, Tree};
+use crate::repository::{self, Revision, Tree};
 use crate::server::Request;
-use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted};
-use crate::sync::observe::{Remote, desired, desired_at};
+use crate::sync::model::{
+    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, is_alike,
+};
+use crate::sync::observe::{Remote, desired_at};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The decision for a declared resource or a candidate for deletion.
@@ -53,62 +54,9 @@ pub struct Candidates {
     remote: Arc<Remote>,
     /// The server with the rules of the revisions that declared candidates.
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
-    /// All resources that the target revision declares, by their collections.
-    collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
+    claims: Claims,
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Mutex<Vec<(LogicalPath, LogicalPath)>>,
-}
-
-/// Members whose values servers commonly accept in place of an id.
-const NAMES: [&str; 7] = ["name", "id", "uid", "uuid", "key", "username", "clientId"];
-
-/// The declared resources of one collection.
-#[derive(Default)]
-struct Collection {
-    members: Vec<ResourceFile>,
-    /// Whether metadata states the address of some of them.
-    addressed: bool,
-    /// The names and addresses of the members, or the reason why some cannot be read.
-    claims: OnceCell<Result<Vec<Claim>, String>>,
-}
-
-/// The names and the address of a declared resource.
-struct Claim {
-    path: LogicalPath,
-    /// The name in the last segment of the path.
-    name: String,
-    /// Its collection on the server.
-    collection: String,
-    address: Option<Address>,
-    /// All of its addresses, if metadata states them.
-    addresses: Option<[Address; 3]>,
-    id: Option<String>,
-    alias: Option<String>,
-    rules: Arc<Rules>,
-}
-
-impl Claim {
-    /// Whether its own rules name a resource with this content like it. Metadata may have changed since the content was
-    /// declared.
-    fn names(&self, payload: &Value) -> bool {
-        let (id, alias) = (self.rules.identity().id(), self.rules.identity().alias());
-        let (id, alias) =
-            (id.evaluate(payload).unwrap_or_default(), alias.evaluate(payload).unwrap_or_default());
-        !(id.is_empty() && alias.is_empty()) && self.wanted().is(&id, &alias)
-    }
-
-    /// Whether the resource states no names, and the last segment of its path is a usual name in this content.
-    fn has_name_in(&self, payload: &Value) -> bool {
-        let is_name = |member: &&str| {
-            payload.get(member).and_then(Value::scalar_text).is_some_and(|name| name == self.name)
-        };
-        self.id.is_none() && self.alias.is_none() && NAMES.iter().any(is_name)
-    }
-
-    fn wanted(&self) -> Wanted<'_> {
-        let (id, name, alias) = (self.id.as_deref(), self.name.as_str(), self.alias.as_deref());
-        Wanted { id, name, alias, ..Wanted::default() }
-    }
 }
 
 /// The resources that were declared together with a candidate. If such a resource has another address, it is another
@@ -136,8 +84,8 @@ impl Beside {
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
-        let (remotes, collections, needed) = Default::default();
-        Self { remote: Arc::clone(remote), remotes, collections, needed }
+        let (remotes, needed) = Default::default();
+        Self { remote: Arc::clone(remote), remotes, claims: Claims::new(remote), needed }
     }
 
     /// Decides on one candidate.
@@ -183,7 +131,14 @@ impl Candidates {
         declared: &Resource,
         declared_in: Option<Arc<dyn Tree>>,
     ) -> Result<Fate, SyncError> {
-        let observed = remote.read_doomed(declared).await?;
+        let observed = match remote.read_doomed(declared).await {
+            Err(SyncError::Undecided(path, Doubt::AnotherAlias(shown))) => {
+                let namesake = self.namesake(declared, &shown).await?;
+                let namesake = namesake.ok_or(SyncError::Undecided(path, Doubt::AnotherAlias(shown)))?;
+                return Ok(Fate::Kept(kept_as(&declared.path, namesake)));
+            }
+            read => read?,
+        };
         if observed.payload.is_none() {
             // The server may still create it.
             return match self.remote.session.knowledge.expected(declared) {
@@ -192,15 +147,11 @@ impl Candidates {
             };
         }
         self.remote.session.knowledge.shown(declared);
-        let kept = |reason: String| {
-            tracing::info!(path = %declared.path, reason, "not pruned");
-            Kept { path: declared.path.clone(), reason, declared_at: None, stated: false, pending: false }
-        };
+        let kept = |reason| kept(&declared.path, reason);
         let kept_for_others = |reason: String| Kept { pending: true, ..kept(reason) };
         let beside = declared_in.map_or(Beside::Nothing, Beside::In);
         if let Some(path) = self.claimant(declared, &observed, &beside).await? {
-            let kept = kept(format!("Git declares the same resource at {path}"));
-            return Ok(Fate::Kept(Kept { declared_at: Some(path), ..kept }));
+            return Ok(Fate::Kept(kept_as(&declared.path, path)));
         }
         let resolved = declared.rules.resolved();
         if *resolved.on_remove() == OnRemove::Keep {
@@ -231,6 +182,18 @@ impl Candidates {
         Ok(Fate::Needs(Box::new(deletion)))
     }
 
+    /// Returns the declared resource of the same collection that has the alias `shown`, which the server shows at the
+    /// address of `candidate`, if the names differ only in what some servers ignore.
+    async fn namesake(&self, candidate: &Resource, shown: &str) -> Result<Option<LogicalPath>, SyncError> {
+        let Some(path) = candidate.path.parent() else { return Ok(None) };
+        let is_alike = Wanted::of(candidate).alias.is_some_and(|alias| is_alike(alias, shown));
+        let Some(collection) = self.claims.all(&candidate.path).await?.get(&path).filter(|_| is_alike) else {
+            return Ok(None);
+        };
+        let claims = self.claims.of(&path, collection).await?;
+        Ok(claims.iter().find(|claim| claim.alias.as_deref() == Some(shown)).map(|claim| claim.path.clone()))
+    }
+
     /// Returns the path of a declared resource whose address is the one that `deletion` removes or below it, if any.
     /// Metadata can address it there, wherever the repository has it.
     async fn declared_below(
@@ -249,9 +212,10 @@ impl Candidates {
         }
         let is_below =
             |claim: &&Claim| claim.address.as_ref().is_some_and(|address| is_within(&address.path, removed));
-        for (collection, declared) in self.all(path).await?.iter().filter(|(_, declared)| declared.addressed)
+        for (collection, declared) in
+            self.claims.all(path).await?.iter().filter(|(_, declared)| declared.addressed)
         {
-            if let Some(claim) = self.claims(collection, declared).await?.iter().find(is_below) {
+            if let Some(claim) = self.claims.of(collection, declared).await?.iter().find(is_below) {
                 return Ok(Some(claim.path.clone()));
             }
         }
@@ -351,12 +315,12 @@ impl Candidates {
         let may_be_named = |claim: &Claim| {
             claim.collection == collection && shown.is_some_and(|payload| claim.has_name_in(payload))
         };
-        for (path, declared) in self.all(&candidate.path).await? {
+        for (path, declared) in self.claims.all(&candidate.path).await? {
             let is_beside = candidate.path.parent().as_ref() == Some(path);
             if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
                 continue;
             }
-            for claim in self.claims(path, declared).await? {
+            for claim in self.claims.of(path, declared).await? {
                 let is_same = is_same(claim);
                 // The same commit may rename a parent, which gives the collection another address.
                 let is_moved = is_beside
@@ -458,108 +422,22 @@ impl Candidates {
         let has_same_id = id(own).zip(id(other)).map(|(own, other)| own == other);
         Ok(if own == other { Some(true) } else { has_same_id })
     }
-
-    /// All resources that the target revision declares, by their collections. `path` is named in errors.
-    async fn all(&self, path: &LogicalPath) -> Result<&BTreeMap<LogicalPath, Collection>, SyncError> {
-        self.collections.get_or_try_init(|| self.declared(path)).await
-    }
-
-    /// The names and addresses of the members of a collection.
-    async fn claims<'c>(
-        &self,
-        path: &LogicalPath,
-        collection: &'c Collection,
-    ) -> Result<&'c [Claim], SyncError> {
-        let read = async || {
-            let claims = self.read_claims(path, &collection.members).await;
-            claims.map_err(|error| error.to_string())
-        };
-        let claims = collection.claims.get_or_init(read).await;
-        claims.as_deref().map_err(|why| not_comparable(why))
-    }
-
-    async fn declared(&self, path: &LogicalPath) -> Result<BTreeMap<LogicalPath, Collection>, SyncError> {
-        let session = self.remote.session.clone();
-        let broken = |why: String| OnceCell::new_with(Some(Err(why)));
-        blocking(path.clone(), move || {
-            let listing = repository::resources(session.tree.as_ref(), &LogicalPath::root(), true)?;
-            let mut collections: BTreeMap<LogicalPath, Collection> = BTreeMap::new();
-            for file in listing.resources {
-                let Some(collection) = file.path.parent() else { continue };
-                let collection = collections.entry(collection).or_default();
-                match session.metadata.rules(&file.path) {
-                    Ok(rules) => collection.addressed |= states_address(&rules),
-                    Err(error) => collection.claims = broken(SyncError::from(error).to_string()),
-                }
-                collection.members.push(file);
-            }
-            for (path, error) in listing.broken {
-                let collection = path.parent().unwrap_or(path);
-                collections.entry(collection).or_default().claims = broken(error.to_string());
-            }
-            Ok(collections)
-        })
-        .await
-    }
-
-    /// Returns the names and addresses of the members of a collection. Fails if a member cannot be read, because it may
-    /// be the observed one.
-    async fn read_claims(
-        &self,
-        path: &LogicalPath,
-        members: &[ResourceFile],
-    ) -> Result<Vec<Claim>, SyncError> {
-        let located = self.remote.located(path).await?;
-        let (session, members) = (self.remote.session.clone(), members.to_vec());
-        let (remote, runtime) = (Arc::clone(&self.remote), Handle::current());
-        blocking(path.clone(), move || {
-            let claim = |file: ResourceFile| {
-                let path = file.path.clone();
-                let mut declared = desired(&session, file)?;
-                declared = runtime.block_on(remote.with_known_names(declared))?;
-                if let Some(moved) = located.child(path.name()).ok().filter(|moved| *moved != path) {
-                    let rules = session.metadata.rules(&moved)?;
-                    declared = declared.moved(moved, rules);
-                }
-                match runtime.block_on(remote.with_template_values(declared)) {
-                    Ok((known, None)) => declared = known,
-                    // Its address contains the value of a resource that does not exist, so it does not exist either.
-                    Ok((_, Some(_))) => return Ok(None),
-                    Err(error) if error.lacks_reference() => return Ok(None),
-                    Err(error) => return Err(error),
-                }
-                if declared.holds_references
-                    && states_address(&declared.rules)
-                    && has_unfilled_address(&declared)
-                {
-                    match runtime.block_on(remote.filled(declared.clone())) {
-                        Ok((filled, None)) => declared = filled,
-                        // Its address may contain the value, so only its names are known.
-                        Ok((_, Some(_)))
-                        | Err(SyncError::Reference { .. } | SyncError::MalformedReference(..)) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                let evaluation = declared.evaluation()?;
-                let address = Address::of(&evaluation, OperationName::Get);
-                // An address that metadata states decides whether it is the same resource.
-                let address = if states_address(&declared.rules) { Some(address?) } else { address.ok() };
-                let collection = evaluation.remote_collection().to_owned();
-                let wanted = Wanted::of(&declared);
-                let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
-                let name = declared.name().to_owned();
-                let rules = Arc::clone(&declared.rules);
-                let addresses = stated_addresses(&declared);
-                Ok(Some(Claim { path, name, collection, address, addresses, id, alias, rules }))
-            };
-            members.into_iter().filter_map(|file| claim(file).transpose()).collect()
-        })
-        .await
-    }
 }
 
-/// Returns the candidate with the values that its names and its address need. Returns `None` if its address contains the value of a
-/// resource that does not exist: then it does not exist either.
+/// Returns the remark on the resource at `path` that it is kept for this reason.
+fn kept(path: &LogicalPath, reason: String) -> Kept {
+    tracing::info!(%path, reason, "not pruned");
+    Kept { path: path.clone(), reason, declared_at: None, stated: false, pending: false }
+}
+
+/// Returns the remark on the resource at `path` that Git declares it at `other`.
+fn kept_as(path: &LogicalPath, other: LogicalPath) -> Kept {
+    let kept = kept(path, format!("Git declares the same resource at {other}"));
+    Kept { declared_at: Some(other), ..kept }
+}
+
+/// Returns the candidate with the values that its names and its address need. Returns `None` if its address contains the
+/// value of a resource that does not exist: then it does not exist either.
 async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>, SyncError> {
     let declared = remote.with_known_names(declared).await?;
     if !declared.holds_references || !has_unfilled_address(&declared) {
@@ -571,11 +449,6 @@ async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>,
         Err(error) => return Err(error),
     };
     Ok(Some(declared).filter(|declared| !lacks || !has_unfilled_address(declared)))
-}
-
-/// Returns the error of a candidate that cannot be compared with a declared resource.
-fn not_comparable(why: &str) -> SyncError {
-    SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
 }
 
 /// Fails if the resource has another alias: its id alone may be that of another resource.

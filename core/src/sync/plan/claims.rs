@@ -1,0 +1,183 @@
+//! The names and addresses of all declared resources, which are compared with those that are no longer declared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use super::address::{Address, has_unfilled_address, stated_addresses, states_address};
+use crate::metadata::{OperationName, Rules};
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::repository::{self, ResourceFile};
+use crate::sync::model::{SyncError, Wanted};
+use crate::sync::observe::{Remote, desired};
+use crate::sync::tasks::blocking;
+
+/// Members whose values servers commonly accept in place of an id.
+const NAMES: [&str; 7] = ["name", "id", "uid", "uuid", "key", "username", "clientId"];
+
+/// The declared resources of one collection.
+#[derive(Default)]
+pub struct Collection {
+    members: Vec<ResourceFile>,
+    /// Whether metadata states the address of some of them.
+    pub addressed: bool,
+    /// The names and addresses of the members, or the reason why some cannot be read.
+    claims: OnceCell<Result<Vec<Claim>, String>>,
+}
+
+/// The names and the address of a declared resource.
+pub struct Claim {
+    pub path: LogicalPath,
+    /// The name in the last segment of the path.
+    pub name: String,
+    /// Its collection on the server.
+    pub collection: String,
+    pub address: Option<Address>,
+    /// All of its addresses, if metadata states them.
+    pub addresses: Option<[Address; 3]>,
+    pub id: Option<String>,
+    pub alias: Option<String>,
+    pub rules: Arc<Rules>,
+}
+
+impl Claim {
+    /// Whether its own rules name a resource with this content like it. Metadata may have changed since the content was
+    /// declared.
+    pub fn names(&self, payload: &Value) -> bool {
+        let (id, alias) = (self.rules.identity().id(), self.rules.identity().alias());
+        let (id, alias) =
+            (id.evaluate(payload).unwrap_or_default(), alias.evaluate(payload).unwrap_or_default());
+        !(id.is_empty() && alias.is_empty()) && self.wanted().is(&id, &alias)
+    }
+
+    /// Whether the resource states no names, and the last segment of its path is a usual name in this content.
+    pub fn has_name_in(&self, payload: &Value) -> bool {
+        let is_name = |member: &&str| {
+            payload.get(member).and_then(Value::scalar_text).is_some_and(|name| name == self.name)
+        };
+        self.id.is_none() && self.alias.is_none() && NAMES.iter().any(is_name)
+    }
+
+    pub fn wanted(&self) -> Wanted<'_> {
+        let (id, name, alias) = (self.id.as_deref(), self.name.as_str(), self.alias.as_deref());
+        Wanted { id, name, alias, ..Wanted::default() }
+    }
+}
+
+/// The claims of all resources that the target revision declares.
+pub struct Claims {
+    remote: Arc<Remote>,
+    collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
+}
+
+impl Claims {
+    pub fn new(remote: &Arc<Remote>) -> Self {
+        Self { remote: Arc::clone(remote), collections: OnceCell::new() }
+    }
+
+    /// All resources that the target revision declares, by their collections. `path` is named in errors.
+    pub async fn all(&self, path: &LogicalPath) -> Result<&BTreeMap<LogicalPath, Collection>, SyncError> {
+        self.collections.get_or_try_init(|| self.declared(path)).await
+    }
+
+    /// The names and addresses of the members of a collection.
+    pub async fn of<'c>(
+        &self,
+        path: &LogicalPath,
+        collection: &'c Collection,
+    ) -> Result<&'c [Claim], SyncError> {
+        let read = async || {
+            let claims = self.read(path, &collection.members).await;
+            claims.map_err(|error| error.to_string())
+        };
+        let claims = collection.claims.get_or_init(read).await;
+        claims.as_deref().map_err(|why| not_comparable(why))
+    }
+
+    async fn declared(&self, path: &LogicalPath) -> Result<BTreeMap<LogicalPath, Collection>, SyncError> {
+        let session = self.remote.session.clone();
+        let broken = |why: String| OnceCell::new_with(Some(Err(why)));
+        blocking(path.clone(), move || {
+            let listing = repository::resources(session.tree.as_ref(), &LogicalPath::root(), true)?;
+            let mut collections: BTreeMap<LogicalPath, Collection> = BTreeMap::new();
+            for file in listing.resources {
+                let Some(collection) = file.path.parent() else { continue };
+                let collection = collections.entry(collection).or_default();
+                match session.metadata.rules(&file.path) {
+                    Ok(rules) => collection.addressed |= states_address(&rules),
+                    Err(error) => collection.claims = broken(SyncError::from(error).to_string()),
+                }
+                collection.members.push(file);
+            }
+            for (path, error) in listing.broken {
+                let collection = path.parent().unwrap_or(path);
+                collections.entry(collection).or_default().claims = broken(error.to_string());
+            }
+            Ok(collections)
+        })
+        .await
+    }
+
+    /// Returns the names and addresses of the members of a collection. Fails if a member cannot be read, because it may
+    /// be the observed one.
+    async fn read(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Vec<Claim>, SyncError> {
+        let located = self.remote.located(path).await?;
+        let (members, remote) = (members.to_vec(), Arc::clone(&self.remote));
+        let runtime = Handle::current();
+        blocking(path.clone(), move || {
+            let claim = |file| runtime.block_on(claim(&remote, &located, file)).transpose();
+            members.into_iter().filter_map(claim).collect()
+        })
+        .await
+    }
+}
+
+/// Returns the names and the address of the resource in `file`, whose collection is `located` on the server. Returns
+/// `None` if its address contains the value of a resource that does not exist: then it does not exist either.
+async fn claim(
+    remote: &Remote,
+    located: &LogicalPath,
+    file: ResourceFile,
+) -> Result<Option<Claim>, SyncError> {
+    let (session, path) = (&remote.session, file.path.clone());
+    let mut declared = desired(session, file)?;
+    declared = remote.with_known_names(declared).await?;
+    if let Some(moved) = located.child(path.name()).ok().filter(|moved| *moved != path) {
+        let rules = session.metadata.rules(&moved)?;
+        declared = declared.moved(moved, rules);
+    }
+    match remote.with_template_values(declared).await {
+        Ok((known, None)) => declared = known,
+        // Its address contains the value of a resource that does not exist, so it does not exist either.
+        Ok((_, Some(_))) => return Ok(None),
+        Err(error) if error.lacks_reference() => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    if declared.holds_references && states_address(&declared.rules) && has_unfilled_address(&declared) {
+        match remote.filled(declared.clone()).await {
+            Ok((filled, None)) => declared = filled,
+            // Its address may contain the value, so only its names are known.
+            Ok((_, Some(_))) | Err(SyncError::Reference { .. } | SyncError::MalformedReference(..)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let evaluation = declared.evaluation()?;
+    let address = Address::of(&evaluation, OperationName::Get);
+    // An address that metadata states decides whether it is the same resource.
+    let address = if states_address(&declared.rules) { Some(address?) } else { address.ok() };
+    let collection = evaluation.remote_collection().to_owned();
+    let wanted = Wanted::of(&declared);
+    let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
+    let name = declared.name().to_owned();
+    let rules = Arc::clone(&declared.rules);
+    let addresses = stated_addresses(&declared);
+    Ok(Some(Claim { path, name, collection, address, addresses, id, alias, rules }))
+}
+
+/// Returns the error of a candidate that cannot be compared with a declared resource.
+pub fn not_comparable(why: &str) -> SyncError {
+    SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
+}
