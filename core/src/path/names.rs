@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,10 @@ pub enum PathNames {
     PercentEncoded,
 }
 
-/// The characters that a segment of a logical path cannot have, and the percent sign.
-const RESERVED: AsciiSet = CONTROLS.add(b'%').add(b'/').add(b'\\');
+/// Whether a segment of a logical path is to have this character percent-encoded.
+fn is_reserved(character: char) -> bool {
+    character.is_control() || matches!(character, '%' | '/' | '\\')
+}
 
 impl PathNames {
     /// Returns the name in `segment`. A segment that is not percent-encoded text in UTF-8 is the name itself.
@@ -39,11 +41,18 @@ impl PathNames {
             return Cow::Borrowed(name);
         }
         // A path cannot have these segments, so their first character is encoded.
-        let is_reserved = matches!(name, "." | ".." | "_") || name.eq_ignore_ascii_case(".git");
-        match name.as_bytes().first().filter(|_| is_reserved) {
-            Some(first) => Cow::Owned(format!("%{first:02X}{}", &name[1..])),
-            None => utf8_percent_encode(name, &RESERVED).into(),
+        let is_special = matches!(name, "." | ".." | "_") || name.eq_ignore_ascii_case(".git");
+        if !is_special && !name.contains(is_reserved) {
+            return Cow::Borrowed(name);
         }
+        let encoded = |(at, character): (usize, char)| {
+            if is_reserved(character) || is_special && at == 0 {
+                utf8_percent_encode(&character.to_string(), NON_ALPHANUMERIC).to_string()
+            } else {
+                character.to_string()
+            }
+        };
+        Cow::Owned(name.char_indices().map(encoded).collect())
     }
 
     /// Checks that a rendered alias or remote id is a name, and returns it trimmed. A percent-encoded name may have
@@ -112,6 +121,8 @@ mod tests {
     #[case("%5F", "_")]
     #[case("%2Egit", ".git")]
     #[case("a%5Cb", "a\\b")]
+    #[case("Ärger%2Fñ", "Ärger/ñ")]
+    #[case("%C2%85", "\u{85}")]
     fn segments_and_names(#[case] segment: &str, #[case] name: &str) {
         let names = PathNames::PercentEncoded;
         assert_eq!((&*names.decode(segment), &*names.encode(name)), (name, segment));
