@@ -97,6 +97,8 @@ pub struct Candidate {
     identity: String,
     timing: Timing,
     seen: Option<Sighting>,
+    /// The start of the last attempt that got or renewed the lease.
+    renewed: Instant,
 }
 
 /// A state of the lease and when it was first seen.
@@ -120,7 +122,7 @@ impl Candidate {
     /// Creates a candidate for the lease `name`. `identity` must differ between replicas and between runs of one replica.
     pub fn new(leases: Api<Lease>, name: String, identity: String, timing: Timing) -> Self {
         let leadership = Leadership(Some(Arc::default()));
-        Self { leadership, leases, name, identity, timing, seen: None }
+        Self { leadership, leases, name, identity, timing, seen: None, renewed: Instant::now() }
     }
 
     /// Returns the leadership of this replica.
@@ -162,19 +164,18 @@ impl Candidate {
     /// # Errors
     /// [`LeaseLost`] as soon as another replica holds it, or the renew deadline has passed.
     pub async fn hold(&mut self, stop: &CancellationToken) -> Result<(), LeaseLost> {
-        let mut renewed = Instant::now();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 () = tokio::time::sleep(self.timing.retry_period) => {}
             }
-            let (started, deadline) = (Instant::now(), renewed + self.timing.renew_deadline);
+            let deadline = self.renewed + self.timing.renew_deadline;
             // The process may have been suspended.
-            if started >= deadline {
+            if Instant::now() >= deadline {
                 return Err(self.lost("it was not renewed within the renew deadline"));
             }
             match tokio::time::timeout_at(deadline, self.attempt()).await {
-                Ok(Ok(Standing::Ours)) => renewed = started,
+                Ok(Ok(Standing::Ours)) => {}
                 Ok(Ok(_)) => return Err(self.lost("another replica holds it")),
                 Ok(Err(error)) if Instant::now() >= deadline => return Err(self.lost(error.to_string())),
                 Ok(Err(error)) => tracing::warn!(%error, "cannot renew the lease {}", self.name),
@@ -212,6 +213,9 @@ impl Candidate {
         let standing = standing.map_err(|_| AttemptError::TimedOut(limit))??;
         // Other replicas measure from a later time.
         let held = standing == Standing::Ours;
+        if held {
+            self.renewed = started;
+        }
         self.leadership.set(held.then(|| started + self.timing.renew_deadline));
         Ok(standing)
     }

@@ -166,10 +166,13 @@ impl Namespaces {
 impl Drop for Stay {
     fn drop(&mut self) {
         let Some((owned, namespace)) = self.owned.take() else { return };
-        if let Some(membership) = owned.namespaces.lock().get_mut(&namespace) {
+        let has_left = owned.namespaces.lock().get_mut(&namespace).is_some_and(|membership| {
             membership.rounds -= 1;
+            membership.rounds == 0 && membership.left.is_cancelled()
+        });
+        if has_left {
+            owned.ended.notify_one();
         }
-        owned.ended.notify_one();
     }
 }
 

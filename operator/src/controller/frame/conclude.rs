@@ -60,6 +60,9 @@ impl<R: Reconciler> Frame<R> {
         outcome: &Outcome,
         reason_before: Option<&str>,
     ) {
+        if !self.context.leadership.is_held() {
+            return;
+        }
         for notice in &outcome.notices {
             self.context.events.publish(object, notice).await;
         }

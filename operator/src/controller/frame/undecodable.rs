@@ -27,6 +27,10 @@ impl<R: Reconciler> Frame<R> {
         let outcome = Outcome::new(Reason::SpecInvalid, message);
         let message = &outcome.message;
         tracing::warn!(reason = outcome.reason.into_str(), detail = message, "reconcile failed");
+        // A process that was suspended may still run rounds while another replica leads.
+        if !self.context.leadership.is_held() {
+            return Ok(None);
+        }
         let resource = ApiResource::erase::<R::Kind>(&());
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.context.client.clone(), &key.namespace, &resource);
