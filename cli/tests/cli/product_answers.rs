@@ -130,3 +130,26 @@ fn attributes_that_the_server_adds_are_reported_after_an_update() {
     let run = place.run(&["plan", "/", "-r", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
 }
+
+/// The list states ids, and the content of an artifact may have a member `id` of its own, such as that of a schema.
+#[test]
+fn a_content_with_the_names_of_another_resource_is_not_saved() {
+    let server = ApiServer::start(&["/artifacts"], |request, store| match request.path.as_str() {
+        "/artifacts" if request.method == "GET" => Answer::json(200, &json!([{"id": "mail"}, {"id": "sms"}])),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    server.put("/artifacts/mail", json!({"id": "sms", "text": "mail"}));
+    server.put("/artifacts/sms", json!({"text": "sms"}));
+    let metadata = ("artifacts/_/metadata.yaml", "resource: {id: /id, alias: /id}\n");
+    let place = Place::new(server, &[metadata]);
+    let reason = "the content of /artifacts/mail has the id \"sms\" (resource.id) and the alias \"sms\" (resource.alias), so \
+                  the file would declare another resource; correct both in artifacts/_/metadata.yaml";
+    for command in
+        [&["import"][..], &["resource", "save", "/artifacts/mail"], &["resource", "save", "/artifacts/"]]
+    {
+        let run = place.run(command);
+        assert!(run.code == 2 && format!("{run}").contains(reason), "{run}");
+        assert!(!place.home.path("repo/artifacts/mail/resource.json").exists(), "{run}");
+    }
+    assert_eq!(place.server.get("/artifacts/sms"), Some(json!({"text": "sms"})));
+}

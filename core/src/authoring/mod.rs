@@ -167,6 +167,26 @@ fn without_defaults(
     Ok(compact(payload, &Value::Object(resolved.defaults.clone())))
 }
 
+/// Fails if a new file with this content of the server would declare another resource: by its id and its alias, it is not
+/// the resource that was read. Blocks.
+pub fn check_names(store: &Store, metadata: &Metadata, draft: &Draft) -> Result<(), AuthoringError> {
+    let rules = metadata.rules(&draft.path)?;
+    let is_declared = || repository::resource_file(store.tree(), &draft.path);
+    // By default, the names are not certain to be in the content.
+    if !rules.identity().any_explicit() || is_declared()?.is_some() {
+        return Ok(());
+    }
+    let Ok(names) = rules.identify(&draft.path, &draft.payload) else { return Ok(()) };
+    // Servers may ignore the case of letters.
+    let name = rules.path_names().decode(draft.path.name()).to_lowercase();
+    let is_own = [&names.remote_id, &names.alias].into_iter().any(|own| own.to_lowercase() == name);
+    if is_own {
+        Ok(())
+    } else {
+        Err(AuthoringError::OtherNames(draft.path.clone(), names.remote_id, names.alias))
+    }
+}
+
 /// Fails if one of `paths` is already a resource.
 pub fn check_absent<'p>(
     store: &Store,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions};
+use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_names};
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, Store, metadata_file};
@@ -229,7 +229,18 @@ impl ImportOptions {
         }
         let items = Item::listed(members, &workspace.metadata)?;
         let drafts = items.into_iter().map(|Item { path, payload, .. }| Draft::new(path, payload));
-        let drafts: Vec<_> = drafts.collect();
+        let mut drafts: Vec<_> = drafts.collect();
+        let mut others = Vec::new();
+        drafts.retain(|draft| match check_names(store, &workspace.metadata, draft) {
+            Ok(()) => true,
+            Err(error) => {
+                others.push(error);
+                false
+            }
+        });
+        if let Some(first) = others.into_iter().next() {
+            crawl.fail(&at, first.into());
+        }
         let saved = drafts.len();
         let secrets = SecretOptions {
             attributes: if self.secret_attributes { Attributes::Likely } else { Attributes::Declared },

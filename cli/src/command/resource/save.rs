@@ -1,7 +1,7 @@
 //! `resource save`.
 
 use clap::{Args, ValueEnum};
-use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, drafts_of, is_list};
+use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_names, drafts_of, is_list};
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::pointer::Pointer;
@@ -184,6 +184,10 @@ impl SaveArguments {
                 }
             };
             batches.push(Batch { observed: true, ..batch });
+        }
+        let store = workspace.store()?;
+        for draft in batches.iter().flat_map(|batch| &batch.drafts) {
+            check_names(&store, &workspace.metadata, draft)?;
         }
         Ok(batches)
     }
