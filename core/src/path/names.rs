@@ -83,9 +83,12 @@ const URL: AsciiSet = CONTROLS
     .add(b'{')
     .add(b'}');
 
-/// Returns `text` as one segment of a URL, or as a part of one.
-pub fn url_segment(text: &str) -> Cow<'_, str> {
-    utf8_percent_encode(text, &URL).into()
+/// A semicolon begins a parameter of a segment, which some servers remove. In the text of metadata, it is deliberate.
+const VALUE: AsciiSet = URL.add(b';');
+
+/// Returns a value as one segment of a URL, or as a part of one.
+pub fn url_segment(value: &str) -> Cow<'_, str> {
+    utf8_percent_encode(value, &VALUE).into()
 }
 
 /// Returns `path` as the path of a URL. Slashes separate segments, and percent-encoded characters stay as they are.
@@ -99,7 +102,7 @@ pub fn url_path(path: &str) -> String {
         }
         for (at, segment) in part.split('/').enumerate() {
             encoded.push_str(if at > 0 { "/" } else { "" });
-            encoded.push_str(&url_segment(segment));
+            encoded.extend(utf8_percent_encode(segment, &URL));
         }
     }
     encoded
@@ -152,10 +155,16 @@ mod tests {
         assert!(PathNames::Literal.check(name).is_err());
     }
 
+    #[test]
+    fn a_value_has_no_parameter() {
+        assert_eq!(url_segment("a;v2/b"), "a%3Bv2%2Fb");
+    }
+
     #[rstest]
     #[case("/a b/%2F/c", "/a%20b/%2F/c")]
     #[case("/50%/%zz/%4", "/50%25/%25zz/%254")]
     #[case("/é?#", "/%C3%A9%3F%23")]
+    #[case("/shops;area=1", "/shops;area=1")]
     fn paths_of_urls(#[case] path: &str, #[case] expected: &str) {
         assert_eq!(url_path(path), expected);
         assert_eq!(url_path(expected), expected);

@@ -301,9 +301,19 @@ pub(super) fn query_secrets(url: &Url) -> impl Iterator<Item = Secret> {
 }
 
 /// Characters that are encoded in a segment: those to which a URL path would give another meaning, and those that RFC
-/// 3986 does not allow in a path.
-const RESERVED: AsciiSet =
-    CONTROLS.add(b'%').add(b'/').add(b'?').add(b'#').add(b'\\').add(b'[').add(b']').add(b'|').add(b'^');
+/// 3986 does not allow in a path. Some servers take what follows a semicolon as a parameter of the segment, and answer
+/// for the resource with the rest of the name.
+const RESERVED: AsciiSet = CONTROLS
+    .add(b'%')
+    .add(b'/')
+    .add(b'?')
+    .add(b'#')
+    .add(b';')
+    .add(b'\\')
+    .add(b'[')
+    .add(b']')
+    .add(b'|')
+    .add(b'^');
 
 /// Appends unencoded segments to the path of `url`. `path_segments_mut` would drop line breaks and tabs instead of
 /// encoding them, and so address another resource.
@@ -357,6 +367,7 @@ mod tests {
     #[case("https://h.test/?k=1&a=0", "/x", &[("k", "2")], "https://h.test/x?a=0&k=2")]
     #[case("https://h.test", "/a?b#c", &[], "https://h.test/a%3Fb%23c")]
     #[case("https://h.test", "/a[1]|^b", &[], "https://h.test/a%5B1%5D%7C%5Eb")]
+    #[case("https://h.test", "/a;v2", &[], "https://h.test/a%3Bv2")]
     #[case("https://h.test/api", "/", &[], "https://h.test/api")]
     #[case("https://h.test//api//v1/?b=2&a=x%20y", "/", &[], "https://h.test/api/v1?a=x%20y&b=2")]
     #[case("https://h.test/a%2Fb", "/c", &[], "https://h.test/a%2Fb/c")]

@@ -1,6 +1,6 @@
 //! Servers that ignore differences of names, such as those with a database whose collation ignores accents.
 
-use declarest_core::sync::Outcome;
+use declarest_core::sync::{Options, Outcome};
 use rstest::rstest;
 use serde_json::json;
 
@@ -105,4 +105,27 @@ async fn a_name_that_the_server_has_changed_is_the_same_resource() {
     let declared_at = report.kept.iter().filter_map(|kept| kept.declared_at.as_ref());
     assert_eq!(declared_at.map(ToString::to_string).collect::<Vec<_>>(), ["/users/zo\u{eb}"]);
     assert_eq!(server.paths(), ["/users/n1"]);
+}
+
+/// A server that ignores what follows a semicolon.
+#[tokio::test]
+async fn an_answer_with_another_id_is_another_resource() {
+    let server = ApiServer::start(&["/shops"], |request, store| {
+        let path = request.path.split(';').next().unwrap_or_default().to_owned();
+        Request { path, ..request.clone() }.rest(store, Ids::Stated("id"))
+    });
+    let foreign = json!({"id": "rio", "tier": "free"});
+    server.put("/shops/rio", foreign.clone());
+    let declared = r#"{"id":"rio;v2","tier":"gold"}"#;
+    let world = World::new(Config::default(), &[("shops/rio;v2/resource.json", declared)]);
+    let updated = world.sync_on(server.url(), &[]).await;
+    let world = World::new(Config::default(), &[]);
+    let options = Options { allow_empty: true, ..Options::default() };
+    let deleted = world.sync_with(server.url(), &[("/shops/rio;v2", declared)], &options).await;
+    for report in [updated, deleted] {
+        let (reason, message) = failure(&report);
+        assert_eq!(reason, "ConflictError");
+        assert!(message.contains("the payload states the id rio;v2"), "{message}");
+    }
+    assert_eq!((server.writes().len(), server.get("/shops/rio")), (0, Some(foreign)));
 }

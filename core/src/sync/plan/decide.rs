@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use super::address::states_address;
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Change, Difference, MetadataError, OperationName};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::secrets::{DeclaredSecrets, detect};
 use crate::sync::model::{
-    Action, Call, Intent, Observed, Options, Reason, Resource, Sending, Step, SyncError, Wanted,
-    WrittenValues,
+    Action, Call, Doubt, Intent, Observed, Options, Reason, Resource, Sending, Step, SyncError, Wanted,
+    WrittenValues, is_alike,
 };
+
 use crate::sync::plan::saved;
 
 /// Returns the action for one desired resource. Fails if metadata does not fit the payload, or if the payload cannot be
@@ -39,6 +41,7 @@ fn converge(
         }
         return Ok(action(Step::Create, Reason::Missing).sending(Call::create_first(desired, &observed.at)));
     };
+    check_id(desired, payload)?;
     // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored,
     // unless it is also the alias, which may change.
     let found = &observed.at.identity.remote_id;
@@ -58,6 +61,20 @@ fn converge(
     };
     let updates = Action { differences, ..action(Step::Update, reason) };
     Ok(updates.sending(update(desired, observed)))
+}
+
+/// Fails if the server shows another resource at the address of the only name of `desired`, which its payload states: some
+/// servers ignore parts of names.
+fn check_id(desired: &Resource, payload: &Value) -> Result<(), SyncError> {
+    let (rules, wanted) = (&desired.rules, Wanted::of(desired));
+    let has_other_names =
+        rules.identity().any_explicit() || rules.resolved().singleton || states_address(rules);
+    let Some(id) = wanted.id.filter(|_| !has_other_names) else { return Ok(()) };
+    let shown = rules.identity().id().evaluate(payload).unwrap_or_default();
+    if shown.is_empty() || is_alike(&shown, id) || shown == wanted.name {
+        return Ok(());
+    }
+    Err(SyncError::Undecided(desired.path.clone(), Doubt::AnotherId(id.to_owned(), shown)))
 }
 
 /// Returns the request that updates the `observed` resource. Fails if the payload does not state its alias: the address of
@@ -199,6 +216,7 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
 /// Returns the deletion of a resource that is not declared now; `None` if the server does not have it.
 pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
     let action = Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared);
+    observed.payload.as_ref().map_or(Ok(()), |payload| check_id(declared, payload))?;
     if let (OnRemove::Reset(payload), Some(shown)) =
         (declared.rules.resolved().on_remove(), &observed.payload)
     {
