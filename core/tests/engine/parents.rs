@@ -43,6 +43,35 @@ async fn children_are_created_with_their_parent() {
     assert_eq!(paths(&scene), ["/shops/w-1", "/tills-of/w-1/t1"]);
 }
 
+/// The create needs a number, and the name of a shop that does not exist yet is none.
+#[tokio::test]
+async fn the_id_of_a_new_parent_may_be_a_number_in_the_payload() {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/shops".to_owned(), "/tills".to_owned()],
+        server_ids: vec!["/shops".to_owned()],
+        id_prefix: String::new(),
+        ..Config::default()
+    });
+    scene.write("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.write(
+        "shops/_/tills/_/metadata.yaml",
+        r#"resource: {remoteCollectionPath: /tills}
+operations:
+  create: {transforms: [{jqExpression: '. + {shop: ("{{/ids/shop}}" | tonumber)}'}]}
+  compare: {transforms: [{excludeAttributes: [/shop]}]}"#,
+    );
+    scene.declare("/shops/rio", &json!({"name": "rio"}));
+    scene.declare("/shops/rio/tills/t1", &json!({"id": "t1"}));
+    let session = scene.session();
+    let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+    let plan = sync::plan(&session, selection, &Options::default(), &Stop::default()).await;
+    assert_eq!((plan.failures.len(), plan.actions.len()), (0, 2), "{:?}", plan.failures);
+    let report = scene.run(Reading::Each).await;
+    assert_eq!((report.stats.created, report.stats.failed), (2, 0), "{report:?}");
+    assert_eq!(scene.server().get("/tills/t1").unwrap()["shop"], 1);
+    assert_eq!(scene.run(Reading::Each).await.stats.unchanged, 2);
+}
+
 /// The name of the shop would address the tills of another shop, or be an error other than 404.
 #[tokio::test]
 async fn a_name_is_never_sent_in_the_place_of_an_id() {
@@ -83,6 +112,7 @@ fn organisation(status: u16) -> World {
 #[rstest]
 #[case::forbidden(403)]
 #[case::bad_request(400)]
+#[case::error(500)]
 #[tokio::test]
 async fn children_whose_reads_are_refused_are_created_with_their_parent(#[case] status: u16) {
     let world = organisation(status);
@@ -95,6 +125,7 @@ async fn children_whose_reads_are_refused_are_created_with_their_parent(#[case] 
 #[rstest]
 #[case::forbidden(403)]
 #[case::bad_request(400)]
+#[case::error(500)]
 #[tokio::test]
 async fn a_refusal_below_a_parent_that_exists_is_a_failure(#[case] status: u16) {
     let world = organisation(status);
@@ -108,7 +139,7 @@ async fn a_refusal_below_a_parent_that_exists_is_a_failure(#[case] status: u16) 
 #[rstest]
 #[tokio::test]
 async fn a_refusal_does_not_count_as_a_deletion(
-    #[values(400, 403)] status: u16,
+    #[values(400, 403, 500)] status: u16,
     #[values(true, false)] has_parent: bool,
 ) {
     let world = organisation(status);

@@ -72,7 +72,7 @@ impl Scene {
         sync::run(&session, selection, &Options::default(), &Stop::default()).await
     }
 
-    fn session(&self) -> Session {
+    pub fn session(&self) -> Session {
         let Session { tree: files, client, secrets, .. } = self.world.session();
         let tree = Commit::numbered(files, self.revision, Arc::clone(&self.read));
         let metadata = Arc::new(Metadata::new(Arc::clone(&tree)));

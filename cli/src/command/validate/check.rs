@@ -108,6 +108,8 @@ fn resource(
         {
             Ok(())
         }
+        // The server knows the ids of parents, and a transform may need numbers in the place of their names.
+        Err(MetadataError::Transform { .. }) if resource.rules.names_ids() => Ok(()),
         Err(error) => Err(found(&error.into())),
         Ok(_) => Ok(()),
     }

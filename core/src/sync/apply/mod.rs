@@ -414,7 +414,10 @@ impl Execution {
             return Some(SyncError::NotDeleted(format!("{path}: {by}, which depends on it, is not deleted")));
         }
         if let Some(created) = moved_to(&path, &self.missing) {
-            let reason = format!("{path}: {created}, which may be the same resource, could not be created");
+            let reason = format!(
+                "{path}: {created}, which may be the same resource, could not be created; if it is another one, delete \
+                 {path} on the server, or remove both in one commit and add the new one in the next"
+            );
             return Some(SyncError::NotDeleted(reason));
         }
         // Some servers confirm a deletion and complete it later. A second deletion would not help.

@@ -281,10 +281,10 @@ impl SyncError {
         self.rejects_address() || self.http_status() == Some(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether the server refuses to show one resource (400, 403). This proves nothing about the resource.
+    /// Whether the server refuses to show one resource (400, 403, 500). This proves nothing about the resource.
     pub(crate) fn is_refusal(&self) -> bool {
         let Self::Server(ServerError::Status { status, .. }) = self else { return false };
-        [StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN].contains(status)
+        [StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN, StatusCode::INTERNAL_SERVER_ERROR].contains(status)
     }
 
     /// Whether the server answered 401. Then it refuses the credentials for all resources.

@@ -19,6 +19,7 @@ use super::names::Names;
 use super::saved;
 use super::undeclared::{Candidates, Fate, check_alias};
 use crate::error::{Categorized, Category};
+use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::spans;
@@ -398,7 +399,7 @@ impl Surveyor {
             expected.remember(&observed);
         }
         let at = (observed.at.path != desired.path).then(|| Box::new(observed.at.path.clone()));
-        let options = self.options.clone();
+        let (options, refers_to_parents) = (self.options.clone(), desired.rules.names_ids());
         let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
         if let Some((desired, observed)) = copied.filter(|_| action.step != Step::Skip) {
             self.candidates.check_copy(&desired, &observed).await?;
@@ -409,7 +410,7 @@ impl Surveyor {
         }
         let writes = matches!(action.step, Step::Create | Step::Update);
         let pending = pending.filter(|lacking| !(lacking.deferred && action.is_missing()));
-        if writes && (pending.is_some() || self.lacks_declared(action.impossible()).await?) {
+        if writes && (pending.is_some() || self.lacks_declared(&action, refers_to_parents).await?) {
             return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
         }
         Ok(Action { depends_on, ..action })
@@ -449,12 +450,24 @@ impl Surveyor {
         !self.reads_all && observed.payload.is_some() && !self.bulk.remote.was_declared(desired).await
     }
 
-    /// Whether a request cannot be made because it needs the content of a resource that the run may create.
-    async fn lacks_declared(&self, error: Option<&SyncError>) -> Result<bool, SyncError> {
-        match error.and_then(SyncError::lacks) {
-            Some(path) => self.bulk.remote.is_declared(path).await,
-            None => Ok(false),
+    /// Whether the request of `action` cannot be made because it needs what the run may create: the content of another
+    /// resource, or the id of a parent, in whose place a template has its name.
+    async fn lacks_declared(&self, action: &Action, refers_to_parents: bool) -> Result<bool, SyncError> {
+        let (remote, path) = (&self.bulk.remote, &action.path);
+        let Some(error) = action.impossible() else { return Ok(false) };
+        if let Some(path) = error.lacks() {
+            return remote.is_declared(path).await;
         }
+        let is_evaluated = matches!(error, SyncError::Metadata(MetadataError::Transform { .. }));
+        if !(is_evaluated && refers_to_parents && action.step == Step::Create) {
+            return Ok(false);
+        }
+        for parent in path.ancestors() {
+            if remote.is_declared(&parent).await? {
+                return Ok(remote.parent_is_absent(path, false).await);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared
