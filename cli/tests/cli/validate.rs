@@ -66,7 +66,7 @@ fn findings_have_file_line_and_hint() {
         hint: correct the file; its extension determines the format
     tills/_/metadata.yaml:3:3: error: line 3, column 3: unknown key "aliases" in resource; did you mean "alias"? [metadata]
         hint: see "resource metadata resolve" for the metadata of a path
-    users/u2/resource.json: error: /users/u2 has the same name "ann" as /users/u1 [identity]
+    users/u2/resource.json: error: /users/u2: /users/u1 declares the same resource; correct the id or the alias in one of the payloads, or the address in metadata [identity]
         hint: names come from resource.id and resource.alias of the metadata
     with space/x,y/resource.json:1:1: error: "with space/x,y/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object [payload]
         hint: correct the file; its extension determines the format
@@ -74,6 +74,18 @@ fn findings_have_file_line_and_hint() {
     --- stderr
     validation failed; errors: 6
     "#);
+}
+
+/// An address by the name of one is an address by the id of the other.
+#[test]
+fn a_name_is_not_the_id_of_another_resource() {
+    let files = [
+        ("repo/users/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("repo/users/2/resource.json", r#"{"name": "2"}"#),
+        ("repo/users/bob/resource.json", r#"{"id": 2, "name": "bob"}"#),
+    ];
+    let run = home(&[&files]).run(&["validate"]);
+    assert!(run.code == 2 && run.stdout.contains("/users/bob: /users/2 declares the same resource"), "{run}");
 }
 
 #[test]

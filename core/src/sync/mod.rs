@@ -40,6 +40,7 @@ pub use model::{
 pub use observe::{Found, Members, Remote, desired, lookup, recheck};
 pub use plan::Plan;
 pub use plan::decide::decide;
+pub use plan::names::Names;
 pub use plan::saved::{SavedPlan, SavedPlanError, Subject, Summary};
 
 /// Brings the resources of `selection` on the server to their desired state. Mode `observe` only reports differences.

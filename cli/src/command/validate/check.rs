@@ -1,6 +1,6 @@
 //! The checks of a validation. They send no requests and read no secrets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use declarest_core::error::with_causes;
 use declarest_core::language::referred::Unread;
@@ -9,7 +9,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::payload::PayloadType;
 use declarest_core::repository::{self, EntryKind, ResourceFile, Tree};
 use declarest_core::secrets::detect;
-use declarest_core::sync::{Resource, SyncError};
+use declarest_core::sync::{Names, Resource, SyncError};
 
 use super::finding::{Finding, Rule, Severity};
 use crate::error::Failure;
@@ -35,7 +35,7 @@ pub fn check(tree: &dyn Tree, metadata: &Metadata, scope: &LogicalPath) -> Resul
         let finding = Finding::new(Rule::Payload, Severity::Error, path.relative(), message);
         findings.push(Finding { path: Some(path.to_string()), ..finding });
     }
-    let mut names = BTreeMap::new();
+    let mut names = Names::default();
     for file in listing.resources {
         if let Err(finding) = resource(tree, metadata, &file, &mut names)
             // A fault of a document is reported once, not for each resource.
@@ -85,17 +85,11 @@ fn resource(
     tree: &dyn Tree,
     metadata: &Metadata,
     file: &ResourceFile,
-    names: &mut BTreeMap<(String, String), LogicalPath>,
+    names: &mut Names,
 ) -> Result<(), Box<Finding>> {
     let found = |error: &SyncError| Box::new(finding(file, error));
     let resource = Resource::declared(tree, metadata, file.clone()).map_err(|error| found(&error))?;
-    let collection = file.path.parent().unwrap_or_else(LogicalPath::root).to_string();
-    let key = (collection, resource.identity.alias.clone());
-    if let Some(other) = names.insert(key, file.path.clone()) {
-        let message = format!("{} has the same name \"{}\" as {other}", file.path, resource.identity.alias);
-        let finding = Finding::new(Rule::Identity, Severity::Error, &file.file, message);
-        return Err(Box::new(Finding { path: Some(file.path.to_string()), ..finding }));
-    }
+    names.add(&resource).map_err(|error| found(&error))?;
     let evaluation = resource.evaluation_with(Some(&Unread)).map_err(|error| found(&error))?;
     let operation = OperationName::Create;
     let body = evaluation
@@ -121,7 +115,9 @@ fn finding(file: &ResourceFile, error: &SyncError) -> Finding {
         SyncError::Metadata(MetadataError::Document { file, .. } | MetadataError::Read { file, .. }) => {
             (Rule::Metadata, file.as_str())
         }
-        SyncError::Metadata(MetadataError::Identity { .. }) => (Rule::Identity, file.file.as_str()),
+        SyncError::Claimed(..) | SyncError::Metadata(MetadataError::Identity { .. }) => {
+            (Rule::Identity, file.file.as_str())
+        }
         SyncError::Metadata(
             MetadataError::Lookup { .. } | MetadataError::Layers { .. } | MetadataError::Defaults { .. },
         ) => (Rule::Metadata, file.file.as_str()),

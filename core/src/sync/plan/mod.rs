@@ -17,7 +17,7 @@ mod assigned;
 mod claims;
 pub(super) mod decide;
 pub(super) mod graph;
-mod names;
+pub(super) mod names;
 mod prune;
 pub(super) mod saved;
 pub(super) mod survey;
