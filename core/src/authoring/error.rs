@@ -5,7 +5,7 @@ use crate::metadata::MetadataError;
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::payload::pointer::Pointer;
-use crate::repository::{RepositoryError, metadata_file};
+use crate::repository::{RepositoryError, metadata_place};
 use crate::secrets::KeyError;
 
 /// An error of storing a payload in the repository. Messages never contain values.
@@ -26,7 +26,7 @@ pub enum AuthoringError {
     /// The content of the resource has this other id and alias.
     #[error(
         "the content of {0} has the id \"{1}\" (resource.id) and the alias \"{2}\" (resource.alias), so the file would declare another resource; correct both in {file}",
-        file = metadata_file(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
     OtherNames(LogicalPath, String, String),
     /// The payload to split into items is not a list.
@@ -35,7 +35,7 @@ pub enum AuthoringError {
     /// An item has no name, so its path is unknown.
     #[error(
         "item {index} for {collection} has no name: it has none of {names}; set resource.alias in {file}",
-        file = metadata_file(.collection)
+        file = metadata_place(.collection)
     )]
     Nameless {
         /// The collection.

@@ -13,7 +13,7 @@ use crate::language::jq::EvaluationError;
 use crate::language::template::{IdentityError, TemplateError};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
-use crate::repository::{RepositoryError, metadata_file};
+use crate::repository::{RepositoryError, metadata_place};
 
 /// An error of finding or evaluating the rules of a resource.
 #[derive(Debug, thiserror::Error)]
@@ -162,7 +162,7 @@ pub enum MetadataError {
     /// A list response is neither an array nor an object with one array.
     #[error(
         "list of {collection}: {reason}; select the entries in operations.list.transforms in {file}",
-        file = metadata_file(.collection)
+        file = metadata_place(.collection)
     )]
     ListShape {
         /// The collection.

@@ -248,6 +248,15 @@ pub fn metadata_file(collection: &LogicalPath) -> String {
     join(collection.relative(), "_/metadata.yaml")
 }
 
+/// Returns the place of the metadata of a collection, for messages. Below a resource this is not a file, because one
+/// document usually applies to the collections of all such resources, and a further one would replace its lists.
+pub fn metadata_place(collection: &LogicalPath) -> String {
+    match collection.segments().count() {
+        0 | 1 => metadata_file(collection),
+        _ => format!("the metadata of {collection}"),
+    }
+}
+
 /// Returns the metadata document among the entries of `directory`.
 fn document_in(entries: &[Entry], directory: &str) -> Option<Arc<str>> {
     let has = |name: &str| entries.iter().any(|entry| entry.kind == EntryKind::File && entry.name == name);

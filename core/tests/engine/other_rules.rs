@@ -37,8 +37,7 @@ async fn a_list_with_other_names_proves_no_absence(#[case] file: &str) {
     world.declare("labels/bug/resource.json", r#"{"name":"bug"}"#);
     for _ in 0..2 {
         let (reason, message) = failure(&world.sync_on(server.url(), &[]).await);
-        let end =
-            "state resource.alias for the whole collection; the metadata belongs in labels/_/metadata.yaml";
+        let end = "state resource.alias for the whole collection; the place is labels/_/metadata.yaml";
         assert_eq!((reason, message.ends_with(end)), ("ValidationError", true), "{message}");
         assert_eq!(server.writes(), Vec::<String>::new());
     }

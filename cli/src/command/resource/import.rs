@@ -6,7 +6,7 @@ use clap::Args;
 use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_names};
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{self, Store, metadata_file};
+use declarest_core::repository::{self, Store, metadata_place};
 use declarest_core::sync::{self, Members};
 use serde::Serialize;
 
@@ -223,7 +223,7 @@ impl ImportOptions {
             let message = format!(
                 "{} entries of the list have no name, so they have no path; set resource.alias in {}",
                 members.nameless,
-                metadata_file(&at.path)
+                metadata_place(&at.path)
             );
             crawl.fail(&at, Failure::invalid(message));
         }

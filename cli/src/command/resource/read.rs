@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use declarest_core::metadata::MetadataError;
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{self, metadata_file};
+use declarest_core::repository::{self, metadata_place};
 use declarest_core::sync::{Found, Members, Resource, SyncError};
 
 use super::item::Item;
@@ -78,7 +78,7 @@ pub fn note_if_partial(path: &LogicalPath, members: &Members, invocation: &Invoc
     if members.partial {
         invocation.messages.note(&format!(
             "the list of {path} has further pages; configure operations.list.pagination in {} to request them",
-            metadata_file(path)
+            metadata_place(path)
         ));
     }
 }

@@ -13,7 +13,7 @@ use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, Listing, Stated, is_assigned, is_named};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository::metadata_file;
+use crate::repository::metadata_place;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
     Action, Call, Failure, FailureReason, ListAnswer, Match, Observed, Reason, Resource, Step, SyncError,
@@ -45,7 +45,7 @@ impl Writer {
         let list = self.referred.with_references_only().list_for(&created, &collection).await;
         if matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing)) {
             let Witness { path, id, .. } = witness;
-            let file = metadata_file(&path.parent().unwrap_or_else(LogicalPath::root));
+            let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
             let message = format!(
                 "{path}: created with the id {id}, but the list of its collection does not show it, so a further \
                  command may create it again; correct operations.list in {file}, so that it shows all resources"

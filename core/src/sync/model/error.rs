@@ -11,7 +11,7 @@ use crate::memory::Shortage;
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
-use crate::repository::{MAX_PAYLOAD, RepositoryError, metadata_file};
+use crate::repository::{MAX_PAYLOAD, RepositoryError, metadata_place};
 use crate::secrets::ResolveError;
 use crate::server::ServerError;
 
@@ -40,13 +40,13 @@ pub enum SyncError {
     /// Reads of the members of this collection have an envelope around the resource, which this jq expression removes.
     #[error(
         "{0}: the answers to reads have an envelope around the resource; add the step {{jqExpression: '{1}'}} to operations.get.transforms in {file}",
-        file = metadata_file(.0)
+        file = metadata_place(.0)
     )]
     Enveloped(LogicalPath, String),
     /// The list of this collection names members, and none of them can be read.
     #[error(
         "the list of {0} shows members ({1}), but the server answers to the read of each of them that it does not exist; correct operations.get.path or resource.id in {file}",
-        file = metadata_file(.0)
+        file = metadata_place(.0)
     )]
     NoMembers(LogicalPath, usize),
     /// The transforms of lists need each other, or are nested too deep.
@@ -154,14 +154,14 @@ pub enum SyncError {
     /// The create does not contain this id, which is the only name of the resource.
     #[error(
         "{0}: the create does not contain the id {1}, so the server assigns another one, and no run finds the resource; remove the id from the payload, and state resource.alias in {file}",
-        file = metadata_file(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
     IdNotSent(LogicalPath, String),
     /// The resource was created, with this id if it is known, and no run finds it. Another run would create one more.
     #[error(
         "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, or add an attribute with its name to the payload; a further create would create it again",
         id = .1.as_ref().map(|id| format!(" with the id {id}")).unwrap_or_default(),
-        file = metadata_file(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
     Unfindable(LogicalPath, Option<String>),
     /// The server confirmed the update with this status, and does not show the resource afterwards.
@@ -549,7 +549,7 @@ impl Doubt {
             | Self::Moved(..) => String::new(),
             _ => {
                 let collection = path.parent().unwrap_or_else(LogicalPath::root);
-                format!("; the metadata belongs in {}", metadata_file(&collection))
+                format!("; the place is {}", metadata_place(&collection))
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::metadata::transform::member_expression;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::{Pointer, array_index};
-use crate::repository::metadata_file;
+use crate::repository::metadata_place;
 
 /// After this number of writes in a row without effect, a resource is no longer written.
 const WRITES: u32 = 3;
@@ -72,7 +72,7 @@ impl Unsettled {
             places.push("…");
         }
         let parent = path.parent().unwrap_or_else(LogicalPath::root);
-        let file = metadata_file(&parent);
+        let file = metadata_place(&parent);
         let (at, advice) = if whole {
             let advice = format!("remove them in operations.compare.transforms in {file}");
             ("as a whole".to_owned(), advice)
