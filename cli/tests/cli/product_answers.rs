@@ -142,8 +142,8 @@ fn a_content_with_the_names_of_another_resource_is_not_saved() {
     server.put("/artifacts/sms", json!({"text": "sms"}));
     let metadata = ("artifacts/_/metadata.yaml", "resource: {id: /id, alias: /id}\n");
     let place = Place::new(server, &[metadata]);
-    let reason = "the content of /artifacts/mail has the id \"sms\" (resource.id) and the alias \"sms\" (resource.alias), so \
-                  the file would declare another resource; correct both in artifacts/_/metadata.yaml";
+    let reason = "by resource.id and resource.alias, the content of /artifacts/mail has the names of another resource, \
+                  which the file would declare; correct both in artifacts/_/metadata.yaml";
     for command in
         [&["import"][..], &["resource", "save", "/artifacts/mail"], &["resource", "save", "/artifacts/"]]
     {

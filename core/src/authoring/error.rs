@@ -23,12 +23,12 @@ pub enum AuthoringError {
     /// The server shows nothing of the resource, so that saving it would remove its file.
     #[error("the answer of the server for {0} has no content, so there is nothing to save")]
     NoContent(LogicalPath),
-    /// The content of the resource has this other id and alias.
+    /// The content of the resource has another id and another alias.
     #[error(
-        "the content of {0} has the id \"{1}\" (resource.id) and the alias \"{2}\" (resource.alias), so the file would declare another resource; correct both in {file}",
+        "by resource.id and resource.alias, the content of {0} has the names of another resource, which the file would declare; correct both in {file}",
         file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
-    OtherNames(LogicalPath, String, String),
+    OtherNames(LogicalPath),
     /// The payload to split into items is not a list.
     #[error("the payload for {0} is not a list; give an array or an object with an array called \"items\"")]
     NotAList(LogicalPath),

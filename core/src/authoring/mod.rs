@@ -172,19 +172,15 @@ fn without_defaults(
 pub fn check_names(store: &Store, metadata: &Metadata, draft: &Draft) -> Result<(), AuthoringError> {
     let rules = metadata.rules(&draft.path)?;
     let is_declared = || repository::resource_file(store.tree(), &draft.path);
-    // By default, the names are not certain to be in the content.
-    if !rules.identity().any_explicit() || is_declared()?.is_some() {
+    // By default, the names are not certain to be in the content, and a singleton needs none.
+    if !rules.identity().any_explicit() || rules.resolved().singleton || is_declared()?.is_some() {
         return Ok(());
     }
     let Ok(names) = rules.identify(&draft.path, &draft.payload) else { return Ok(()) };
     // Servers may ignore the case of letters.
     let name = rules.path_names().decode(draft.path.name()).to_lowercase();
     let is_own = [&names.remote_id, &names.alias].into_iter().any(|own| own.to_lowercase() == name);
-    if is_own {
-        Ok(())
-    } else {
-        Err(AuthoringError::OtherNames(draft.path.clone(), names.remote_id, names.alias))
-    }
+    if is_own { Ok(()) } else { Err(AuthoringError::OtherNames(draft.path.clone())) }
 }
 
 /// Fails if one of `paths` is already a resource.

@@ -153,7 +153,7 @@ impl BaseUrl {
         // Segments of the base URL are already encoded. Decoding them prevents a second encoding.
         let segments: Vec<_> = segments_of(url.path()).map(percent_decoded).collect();
         root.set_path("");
-        append(&mut root, segments.iter().map(String::as_str));
+        append(&mut root, segments.iter().map(String::as_str), &RESERVED);
         let mut base = Self { url, root, query: None };
         let mut plain = base.root.clone();
         base.set_query(&mut plain, &[]);
@@ -192,7 +192,7 @@ impl BaseUrl {
         if request.encoded {
             append_encoded(&mut url, segments_of(path));
         } else {
-            append(&mut url, segments_of(path));
+            append(&mut url, segments_of(path), &RESERVED_IN_NAMES);
         }
         if path.ends_with('/') && segments_of(path).next().is_some() {
             url.set_path(&format!("{}/", url.path()));
@@ -301,24 +301,18 @@ pub(super) fn query_secrets(url: &Url) -> impl Iterator<Item = Secret> {
 }
 
 /// Characters that are encoded in a segment: those to which a URL path would give another meaning, and those that RFC
-/// 3986 does not allow in a path. Some servers take what follows a semicolon as a parameter of the segment, and answer
-/// for the resource with the rest of the name.
-const RESERVED: AsciiSet = CONTROLS
-    .add(b'%')
-    .add(b'/')
-    .add(b'?')
-    .add(b'#')
-    .add(b';')
-    .add(b'\\')
-    .add(b'[')
-    .add(b']')
-    .add(b'|')
-    .add(b'^');
+/// 3986 does not allow in a path.
+const RESERVED: AsciiSet =
+    CONTROLS.add(b'%').add(b'/').add(b'?').add(b'#').add(b'\\').add(b'[').add(b']').add(b'|').add(b'^');
+
+/// Characters that are encoded in names. Some servers take what follows a semicolon as a parameter of the segment, and
+/// answer for the resource with the rest of the name.
+const RESERVED_IN_NAMES: AsciiSet = RESERVED.add(b';');
 
 /// Appends unencoded segments to the path of `url`. `path_segments_mut` would drop line breaks and tabs instead of
 /// encoding them, and so address another resource.
-fn append<'s>(url: &mut Url, segments: impl Iterator<Item = &'s str>) {
-    append_encoded(url, segments.map(|segment| utf8_percent_encode(segment, &RESERVED)));
+fn append<'s>(url: &mut Url, segments: impl Iterator<Item = &'s str>, reserved: &'static AsciiSet) {
+    append_encoded(url, segments.map(|segment| utf8_percent_encode(segment, reserved)));
 }
 
 /// Appends percent-encoded segments to the path of `url`.
@@ -367,7 +361,7 @@ mod tests {
     #[case("https://h.test/?k=1&a=0", "/x", &[("k", "2")], "https://h.test/x?a=0&k=2")]
     #[case("https://h.test", "/a?b#c", &[], "https://h.test/a%3Fb%23c")]
     #[case("https://h.test", "/a[1]|^b", &[], "https://h.test/a%5B1%5D%7C%5Eb")]
-    #[case("https://h.test", "/a;v2", &[], "https://h.test/a%3Bv2")]
+    #[case("https://h.test/api;v=1", "/a;v2", &[], "https://h.test/api;v=1/a%3Bv2")]
     #[case("https://h.test/api", "/", &[], "https://h.test/api")]
     #[case("https://h.test//api//v1/?b=2&a=x%20y", "/", &[], "https://h.test/api/v1?a=x%20y&b=2")]
     #[case("https://h.test/a%2Fb", "/c", &[], "https://h.test/a%2Fb/c")]

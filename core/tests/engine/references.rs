@@ -292,6 +292,22 @@ async fn a_name_that_becomes_known_in_the_run_may_exist() {
     assert_eq!(scene.run(Reading::Each).await.stats.unchanged, 2);
 }
 
+/// The account and the mailbox refer to each other, and the name of the account is that of the user.
+#[tokio::test]
+async fn a_name_that_becomes_known_does_not_need_deferred_attributes() {
+    let collections = ["/users", "/accounts", "/boxes"].map(str::to_owned).to_vec();
+    let mut scene = Scene::new(Config { server_ids: collections.clone(), collections, ..Config::default() });
+    scene.write("_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.write("accounts/_/metadata.yaml", "resource: {deferredAttributes: [/box]}");
+    scene.declare("/users/ana", &json!({"name": "ana"}));
+    let (user, box_id) = (r#"{{ref "/users/ana" "/name"}}"#, r#"{{ref "/boxes/b" "/id"}}"#);
+    scene.declare("/accounts/ana", &json!({"name": user, "box": box_id}));
+    scene.declare("/boxes/b", &json!({"name": "b", "account": r#"{{ref "/accounts/ana" "/id"}}"#}));
+    let report = scene.run(Reading::Each).await;
+    assert_eq!((report.stats.created, report.stats.failed), (3, 0), "{report:?}\n{:?}", scene.asked());
+    assert_eq!(scene.run(Reading::Each).await.stats.unchanged, 3);
+}
+
 /// A domain with a group, whose members and their roles have addresses with the ids of the group and of the user.
 fn domain() -> Scene {
     let mut scene = Scene::new(Config {

@@ -238,8 +238,9 @@ impl ImportOptions {
                 false
             }
         });
-        if let Some(first) = others.into_iter().next() {
-            crawl.fail(&at, first.into());
+        if let [first, more @ ..] = &others[..] {
+            let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
+            crawl.fail(&at, Failure::invalid(format!("{first}{more}")));
         }
         let saved = drafts.len();
         let secrets = SecretOptions {

@@ -156,13 +156,10 @@ impl Writer {
         {
             return Ok(Prepared::Again(Box::new(again)));
         }
-        // The plan has looked for nothing at a name that was unknown.
-        if waited && (action.step == Step::Update || has_new_name) {
+        if waited && action.step == Step::Update {
             let desired = self.desired(&action.path).await?;
             let observed = self.referred.with_references_only().read(&desired).await?;
-            let again = self.decided((action.step, action.reason), desired, observed).await?;
-            let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
-            return Ok(again.map_or(Prepared::AsPlanned, Prepared::Again));
+            return self.again(action, desired, observed).await;
         }
         let knows_parents = self.knows_new_parents(&action.path).unwrap_or(true);
         if action.step != Step::Create || at.as_ref() == planned && !waited && knows_parents {
@@ -174,9 +171,29 @@ impl Writer {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
         }
         let at = self.at(&desired, at).await?;
+        // The plan has looked for nothing at a name that was unknown.
+        if has_new_name && !requested {
+            let observed = self.referred.with_references_only().read(&at).await?;
+            if observed.payload.is_some() {
+                let desired = self.desired(&action.path).await?;
+                return self.again(action, desired, observed).await;
+            }
+        }
         let create = if requested { Call::create } else { Call::create_first };
         let call = evaluated(desired, move |desired| create(desired, &at)).await?;
         Ok(Prepared::Call(Box::new(call)))
+    }
+
+    /// Decides `action` again with the state that was `observed` now.
+    async fn again(
+        &self,
+        action: &Action,
+        desired: Resource,
+        observed: Observed,
+    ) -> Result<Prepared, SyncError> {
+        let again = self.decided((action.step, action.reason), desired, observed).await?;
+        let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
+        Ok(again.map_or(Prepared::AsPlanned, Prepared::Again))
     }
 
     /// Returns the update of a singleton below a parent that the run has created, `at` the id of the parent: at its name may

@@ -128,7 +128,7 @@ impl Claims {
         let (members, remote) = (members.to_vec(), Arc::clone(&self.remote));
         let runtime = Handle::current();
         blocking(path.clone(), move || {
-            let claim = |file| runtime.block_on(claim(&remote, &located, file)).transpose();
+            let claim = |file| claim(&remote, &runtime, &located, file).transpose();
             members.into_iter().filter_map(claim).collect()
         })
         .await
@@ -136,20 +136,22 @@ impl Claims {
 }
 
 /// Returns the names and the address of the resource in `file`, whose collection is `located` on the server. Returns
-/// `None` if its address contains the value of a resource that does not exist: then it does not exist either.
-async fn claim(
+/// `None` if its address contains the value of a resource that does not exist: then it does not exist either. Blocks, also
+/// in templates that read other resources.
+fn claim(
     remote: &Remote,
+    runtime: &Handle,
     located: &LogicalPath,
     file: ResourceFile,
 ) -> Result<Option<Claim>, SyncError> {
     let (session, path) = (&remote.session, file.path.clone());
     let mut declared = desired(session, file)?;
-    declared = remote.with_known_names(declared).await?;
+    declared = runtime.block_on(remote.with_known_names(declared))?;
     if let Some(moved) = located.child(path.name()).ok().filter(|moved| *moved != path) {
         let rules = session.metadata.rules(&moved)?;
         declared = declared.moved(moved, rules);
     }
-    match remote.with_template_values(declared).await {
+    match runtime.block_on(remote.with_template_values(declared)) {
         Ok((known, None)) => declared = known,
         // Its address contains the value of a resource that does not exist, so it does not exist either.
         Ok((_, Some(_))) => return Ok(None),
@@ -157,7 +159,7 @@ async fn claim(
         Err(error) => return Err(error),
     }
     if declared.holds_references && states_address(&declared.rules) && has_unfilled_address(&declared) {
-        match remote.filled(declared.clone()).await {
+        match runtime.block_on(remote.filled(declared.clone())) {
             Ok((filled, None)) => declared = filled,
             // Its address may contain the value, so only its names are known.
             Ok((_, Some(_))) | Err(SyncError::Reference { .. } | SyncError::MalformedReference(..)) => {}

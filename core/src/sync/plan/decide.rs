@@ -102,7 +102,10 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         }
         // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
-        Intent::Update => requested(desired, Step::Update, update(desired, observed)?),
+        Intent::Update => {
+            observed.payload.as_ref().map_or(Ok(()), |payload| check_id(desired, payload))?;
+            requested(desired, Step::Update, update(desired, observed)?)
+        }
         Intent::Delete => match prune(desired, observed)? {
             Some(action) => Action { reason: Reason::Requested, ..action },
             // A deletion that is a reset has nothing to change.
