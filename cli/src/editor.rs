@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, ExitStatus};
 
 use clap::Args;
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 
 use crate::error::Failure;
 use crate::interrupt;
@@ -37,16 +37,12 @@ pub enum EditorError {
     Changed(String),
 }
 
-impl Categorized for EditorError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Terminal(error) => error.category(),
-            Self::Blank(_) => Category::Validation,
-            Self::Changed(_) => Category::Conflict,
-            Self::File(_) | Self::Start { .. } | Self::Failed { .. } => Category::Internal,
-        }
-    }
-}
+categories!(EditorError {
+    .0: Terminal;
+    Validation: Blank;
+    Conflict: Changed;
+    Internal: File, Start, Failed;
+});
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct EditorArgument {
@@ -130,6 +126,8 @@ impl Editor {
 
 #[cfg(test)]
 mod tests {
+    use declarest_core::error::Categorized;
+
     use super::*;
 
     fn edit(command: &str, content: &str) -> Result<Vec<u8>, EditorError> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use declarest_core::digest::hex;
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 use declarest_core::lock::lock;
 use sha2::{Digest as _, Sha256};
 
@@ -34,14 +34,10 @@ pub enum LockError {
     Io { directory: PathBuf, reason: String },
 }
 
-impl Categorized for LockError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Busy { .. } => Category::Conflict,
-            Self::Io { .. } => Category::Internal,
-        }
-    }
-}
+categories!(LockError {
+    Conflict: Busy;
+    Internal: Io;
+});
 
 impl Lock {
     /// Locks an existing directory, and waits for other commands that have locked it.

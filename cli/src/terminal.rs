@@ -9,7 +9,7 @@ mod keys;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 use declarest_core::secrets::Secret;
 
 /// A prompt failed.
@@ -25,14 +25,10 @@ pub enum TerminalError {
     Read(std::io::Error),
 }
 
-impl Categorized for TerminalError {
-    fn category(&self) -> Category {
-        match self {
-            Self::None(_) | Self::Refused(_) | Self::Interrupted => Category::Validation,
-            Self::Read(_) => Category::Internal,
-        }
-    }
-}
+categories!(TerminalError {
+    Validation: None, Refused, Interrupted;
+    Internal: Read;
+});
 
 /// Whether prompts are allowed, and standard input is read even if no argument names it. A global of the process, like
 /// the terminal.

@@ -100,6 +100,77 @@ pub trait Categorized: std::error::Error {
     fn category(&self) -> Category;
 }
 
+/// Implements [`Categorized`] for an error by the names of its variants. Every variant needs a category, otherwise the
+/// code does not compile.
+///
+/// ```
+/// use declarest_core::error::{Categorized, Category, categories};
+///
+/// #[derive(Debug, thiserror::Error)]
+/// #[error("{0} is not a number")]
+/// struct NumberError(String);
+///
+/// // All errors of this type have one category.
+/// categories!(NumberError: Validation);
+///
+/// #[derive(Debug, thiserror::Error)]
+/// enum OrderError {
+///     #[error(transparent)]
+///     Number(NumberError),
+///     #[error("{place}: {source}")]
+///     Row { place: String, source: NumberError },
+///     #[error("status {0}")]
+///     Status(u16),
+///     #[error("the order has no items")]
+///     Empty,
+///     #[error("there is no customer {0}")]
+///     Customer(String),
+/// }
+///
+/// categories!(OrderError {
+///     // Arms that compute the category precede all others.
+///     { Self::Status(404) => Category::NotFound, }
+///     // The category is that of field 0, or of the field `source`.
+///     .0: Number;
+///     .source: Row;
+///     // The category is stated.
+///     Validation: Empty, Customer;
+///     Transport: Status;
+/// });
+///
+/// assert_eq!(OrderError::Number(NumberError("x".to_owned())).category(), Category::Validation);
+/// assert_eq!(OrderError::Status(404).category(), Category::NotFound);
+/// assert_eq!(OrderError::Status(503).category(), Category::Transport);
+/// ```
+#[doc(hidden)]
+#[macro_export]
+macro_rules! categories {
+    ($error:ident: $category:ident) => {
+        impl $crate::error::Categorized for $error {
+            fn category(&self) -> $crate::error::Category {
+                $crate::error::Category::$category
+            }
+        }
+    };
+    ($error:ident {
+        $({ $($arms:tt)+ })?
+        $(.$field:tt: $($caused:ident),+;)*
+        $($category:ident: $($variant:ident),+;)*
+    }) => {
+        impl $crate::error::Categorized for $error {
+            fn category(&self) -> $crate::error::Category {
+                match self {
+                    $($($arms)+)?
+                    $($(Self::$caused { $field: cause, .. } => cause.category(),)+)*
+                    $($(Self::$variant { .. })|+ => $crate::error::Category::$category,)*
+                }
+            }
+        }
+    };
+}
+#[doc(inline)]
+pub use categories;
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

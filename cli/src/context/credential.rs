@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use declarest_core::digest::hex;
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::secrets::Secret;
 use sha2::{Digest as _, Sha256};
@@ -46,15 +46,11 @@ fn alternative(source: &TerminalError, variable: &str) -> String {
     }
 }
 
-impl Categorized for CredentialError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Unknown(_) | Self::Empty { .. } => Category::Validation,
-            Self::Prompt { source, .. } => source.category(),
-            Self::Session { .. } => Category::Internal,
-        }
-    }
-}
+categories!(CredentialError {
+    .source: Prompt;
+    Validation: Unknown, Empty;
+    Internal: Session;
+});
 
 /// A user and a password.
 #[derive(Clone, Debug)]
@@ -235,6 +231,7 @@ impl Session {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use declarest_core::error::{Categorized, Category};
     use rstest::rstest;
 
     use super::super::value::{Prompt, SecretText, Text};

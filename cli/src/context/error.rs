@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 use declarest_core::payload::PayloadError;
 use declarest_core::payload::fields::{FieldError, nearest};
 
@@ -79,14 +79,10 @@ fn there_are(wanted: &str, names: &[String]) -> String {
     format!("there are {}{meant}", names.join(", "))
 }
 
-impl Categorized for CatalogueError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Io { .. } | Self::Encode(_) => Category::Internal,
-            Self::Changed(_) => Category::Conflict,
-            Self::Lock(error) => error.category(),
-            Self::NoCurrent | Self::NoContexts { .. } | Self::NotFound { .. } => Category::NotFound,
-            _ => Category::Validation,
-        }
-    }
-}
+categories!(CatalogueError {
+    .0: Lock;
+    Validation: NoHome, Invalid, Exists, CredentialExists, NameMismatch, Override, Setting, Missing;
+    NotFound: NoCurrent, NoContexts, NotFound;
+    Conflict: Changed;
+    Internal: Io, Encode;
+});

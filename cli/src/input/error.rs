@@ -1,6 +1,6 @@
 //! Errors of input.
 
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 use declarest_core::payload::{PayloadError, PayloadType};
 
 /// Input could not be used. Messages never contain the content, because it may be a secret.
@@ -44,11 +44,8 @@ pub enum InputError {
     BinaryLiteral,
 }
 
-impl Categorized for InputError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Read { .. } => Category::Internal,
-            _ => Category::Validation,
-        }
-    }
-}
+categories!(InputError {
+    Validation: Required, TooLarge, Blank, UnknownType, NotADocumentType, NotJson, Decode, Assignment,
+        NotUnderstood, NotAssignments, LiteralAndStdin, BinaryLiteral;
+    Internal: Read;
+});

@@ -13,7 +13,7 @@ mod stderr;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 use declarest_core::payload::{Descriptor, PayloadError, PayloadType, Value};
 use serde::Serialize;
 
@@ -49,18 +49,10 @@ pub enum OutputError {
     Write(#[from] std::io::Error),
 }
 
-impl Categorized for OutputError {
-    fn category(&self) -> Category {
-        match self {
-            Self::UnknownFormat(_)
-            | Self::Unsupported { .. }
-            | Self::BinaryAsText
-            | Self::Query { .. }
-            | Self::NoNames => Category::Validation,
-            Self::Encode { .. } | Self::Payload(_) | Self::Write(_) => Category::Internal,
-        }
-    }
-}
+categories!(OutputError {
+    Validation: UnknownFormat, Unsupported, BinaryAsText, Query, NoNames;
+    Internal: Encode, Payload, Write;
+});
 
 /// The standard output of a command in a chosen form.
 #[derive(Debug)]

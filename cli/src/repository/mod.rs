@@ -5,7 +5,7 @@ mod authoring;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use declarest_core::error::{Categorized, Category};
+use declarest_core::error::categories;
 use declarest_core::metadata::document::Document;
 use declarest_core::repository::{
     RepositoryError, Store, Tree, UnusedFile, Worktree, WorktreeSettings, unused_files,
@@ -44,11 +44,7 @@ pub enum RepositoryUseError {
     Uncommitted { changes: RepositoryError },
 }
 
-impl Categorized for RepositoryUseError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(RepositoryUseError: Validation);
 
 /// Whether a command contacts the remote of a repository. Its credentials may need a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Errors of storing payloads in the repository.
 
-use crate::error::{Categorized, Category, with_causes};
+use crate::error::{categories, with_causes};
 use crate::metadata::MetadataError;
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
@@ -139,29 +139,9 @@ pub enum AuthoringError {
     },
 }
 
-impl Categorized for AuthoringError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Repository(error) => error.category(),
-            Self::Metadata(error) => error.category(),
-            Self::Exists(_)
-            | Self::NoContent(_)
-            | Self::OtherNames(..)
-            | Self::NotAList(_)
-            | Self::Nameless { .. }
-            | Self::ItemPath { .. }
-            | Self::SeveralItems(_)
-            | Self::Plaintext(_)
-            | Self::SecretStoreMissing { .. }
-            | Self::NoAttributes(_)
-            | Self::NotASecret { .. }
-            | Self::NeverDetected(_)
-            | Self::WholeAndAttributes(_)
-            | Self::SecretKey { .. }
-            | Self::Encode { .. }
-            | Self::Declare { .. }
-            | Self::Path(_)
-            | Self::SecretType { .. } => Category::Validation,
-        }
-    }
-}
+categories!(AuthoringError {
+    .0: Repository, Metadata;
+    Validation: Exists, NoContent, OtherNames, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
+        SecretStoreMissing, NoAttributes, NotASecret, NeverDetected, WholeAndAttributes, SecretKey, Encode,
+        Declare, Path, SecretType;
+});

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::error::{Categorized, Category};
+use crate::error::{Category, categories};
 use crate::metadata::document::DocumentError;
 use crate::repository::RepositoryError;
 
@@ -150,29 +150,20 @@ impl BundleError {
     }
 }
 
-impl Categorized for BundleError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Status { status, .. } => match *status {
-                StatusCode::NOT_FOUND => Category::NotFound,
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Category::Auth,
-                _ => Category::Transport,
-            },
-            Self::Missing { .. } | Self::NoManifest(_) => Category::NotFound,
-            Self::Request { .. } | Self::Digest { .. } => Category::Transport,
-            Self::Reference { .. }
-            | Self::Registry { .. }
-            | Self::Credentials { .. }
-            | Self::Archive { .. }
-            | Self::Manifest { .. }
-            | Self::Content { .. }
-            | Self::Incompatible { .. }
-            | Self::Document { .. } => Category::Validation,
-            Self::Files { source, .. } => source.category(),
-            Self::Io { .. } | Self::Client(_) => Category::Internal,
-        }
+categories!(BundleError {
+    {
+        Self::Status { status, .. } => match *status {
+            StatusCode::NOT_FOUND => Category::NotFound,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Category::Auth,
+            _ => Category::Transport,
+        },
     }
-}
+    .source: Files;
+    Validation: Reference, Registry, Credentials, Archive, Manifest, Content, Incompatible, Document;
+    NotFound: Missing, NoManifest;
+    Transport: Request, Digest;
+    Internal: Io, Client;
+});
 
 fn advice(status: StatusCode) -> &'static str {
     match status {

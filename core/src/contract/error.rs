@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::bundle::BundleError;
-use crate::error::{Categorized, Category};
+use crate::error::{Category, categories};
 
 /// An error of finding or fetching a contract document.
 ///
@@ -40,14 +40,12 @@ pub enum ContractError {
     Internal(String),
 }
 
-impl Categorized for ContractError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Reference(_) | Self::NoDocument(_) => Category::Validation,
-            Self::NoMatchingTag { .. } => Category::NotFound,
-            Self::Local { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Category::NotFound,
-            Self::Local { .. } | Self::Internal(_) => Category::Internal,
-            Self::Package(error) => error.category(),
-        }
+categories!(ContractError {
+    {
+        Self::Local { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Category::NotFound,
     }
-}
+    .0: Package;
+    Validation: Reference, NoDocument;
+    NotFound: NoMatchingTag;
+    Internal: Local, Internal;
+});

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
@@ -32,11 +32,7 @@ pub struct ReferenceError {
     pub at: Pointer,
 }
 
-impl Categorized for ReferenceError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(ReferenceError: Validation);
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

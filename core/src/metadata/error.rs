@@ -8,7 +8,7 @@ use super::includes::IncludeError;
 use super::openapi::OpenApiError;
 use super::transform::TransformError;
 use super::{Origin, ValidationError};
-use crate::error::{Categorized, Category};
+use crate::error::{Category, categories};
 use crate::language::jq::EvaluationError;
 use crate::language::template::{IdentityError, TemplateError};
 use crate::path::{LogicalPath, PathError};
@@ -244,31 +244,12 @@ impl MetadataError {
     }
 }
 
-impl Categorized for MetadataError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Lookup { source, .. } | Self::Read { source, .. } => source.category(),
-            Self::Transform { source, .. } => source.category(),
-            Self::Include { source, .. } => source.category(),
-            Self::Api { source, .. } => source.category(),
-            Self::Validation { source, .. } => source.category(),
-            Self::Document { .. }
-            | Self::Layers { .. }
-            | Self::Defaults { .. }
-            | Self::Identity { .. }
-            | Self::Render { .. }
-            | Self::Unusable { .. }
-            | Self::MissingAttributes { .. }
-            | Self::Encode { .. }
-            | Self::Form(..)
-            | Self::ListShape { .. }
-            | Self::Pagination { .. }
-            | Self::AnonymousEntry { .. }
-            | Self::EntryPath { .. } => Category::Validation,
-            Self::DuplicateAlias { .. } => Category::Conflict,
-        }
-    }
-}
+categories!(MetadataError {
+    .source: Lookup, Read, Transform, Include, Api, Validation;
+    Validation: Document, Layers, Defaults, Identity, Render, Unusable, MissingAttributes, Encode, Form,
+        ListShape, Pagination, AnonymousEntry, EntryPath;
+    Conflict: DuplicateAlias;
+});
 
 fn given(fields: &[String]) -> String {
     if fields.is_empty() { String::new() } else { format!("; the path has {}", fields.join(", ")) }

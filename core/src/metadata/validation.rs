@@ -3,7 +3,7 @@
 use super::document::{Assertion, ResolvedValidation, SchemaRef};
 use super::openapi::schema::{Schema, SchemaViolation};
 use super::openapi::{ApiOperation, OpenApi, OpenApiError};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::language::jq::{self, EvaluationError, ExpressionError};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, Value};
@@ -144,21 +144,11 @@ impl Validation {
     }
 }
 
-impl Categorized for ValidationError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Evaluation { source, .. } => source.category(),
-            Self::Expression { source, .. } => source.category(),
-            Self::Document(source) => source.category(),
-            Self::Unstructured
-            | Self::Required(_)
-            | Self::Assertion(_)
-            | Self::Schema { .. }
-            | Self::NoDocument(_)
-            | Self::NoRequestSchema(_) => Category::Validation,
-        }
-    }
-}
+categories!(ValidationError {
+    .source: Evaluation, Expression;
+    .0: Document;
+    Validation: Unstructured, Required, Assertion, Schema, NoDocument, NoRequestSchema;
+});
 
 fn place<'a>(
     reference: &'a SchemaRef,

@@ -4,6 +4,7 @@ use http::Method;
 use rstest::rstest;
 
 use super::*;
+use crate::error::{Categorized, Category};
 use crate::metadata::document::{Document, Layers, OperationName};
 use crate::payload::{PayloadType, decode};
 

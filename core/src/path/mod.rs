@@ -6,7 +6,7 @@ mod selector;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 pub use names::{PathNames, url_path, url_segment};
 pub use selector::Selector;
 
@@ -41,11 +41,7 @@ pub enum PathError {
     },
 }
 
-impl Categorized for PathError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(PathError: Validation);
 
 /// A normalised absolute path such as `/shops/rio`.
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::PayloadType;
 use super::pointer::Pointer;
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 
 pub(super) const WIDE_INTEGER: &str = "an integer outside of the 64-bit range; write it as a string";
 /// The decoder stops at the limit, so the size of the whole value is not known.
@@ -77,11 +77,7 @@ impl PayloadError {
     }
 }
 
-impl Categorized for PayloadError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(PayloadError: Validation);
 
 /// A place in a text, counted from 1. Depending on the parser of the format, the column counts characters or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Located, Part, PayloadError, PayloadType, Position, Value, decode_located};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::secret::is_secret_name;
 
 mod deserializer;
@@ -48,11 +48,7 @@ pub enum FieldError {
     },
 }
 
-impl Categorized for FieldError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(FieldError: Validation);
 
 fn unknown(key: Option<&str>, parent: &str) -> String {
     match key {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_DEPTH, Object, Value};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 
 /// The reason why a text is not a JSON Pointer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,11 +23,7 @@ pub enum PointerError {
     TooDeep(usize),
 }
 
-impl Categorized for PointerError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(PointerError: Validation);
 
 /// A parsed pointer. The empty pointer is the whole document.
 ///

@@ -13,7 +13,7 @@ use url::Url;
 
 pub use no_proxy::{NoProxy, NoProxyError, is_loopback};
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::secret::{Secret, basic_pair};
 
 /// Proxy settings: one layer, or the result of several.
@@ -83,11 +83,7 @@ pub enum ProxyError {
     },
 }
 
-impl Categorized for ProxyError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(ProxyError: Validation);
 
 impl<A> Default for Proxy<A> {
     /// Returns settings without a proxy.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
+use crate::error::{Categorized, Category};
 
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()

@@ -1,7 +1,7 @@
 //! The errors of repositories.
 
 use super::{DEFAULTS_EXTENSIONS, HostKeyError};
-use crate::error::{Categorized, Category, clause};
+use crate::error::{categories, clause};
 use crate::path::{LogicalPath, PathError};
 use crate::payload::PayloadError;
 use crate::transport::{Denied, TlsError};
@@ -427,62 +427,16 @@ fn shortened(files: &[String]) -> String {
     if files.len() > SHOWN { format!("{shown} and {} more", files.len() - SHOWN) } else { shown }
 }
 
-impl Categorized for RepositoryError {
-    fn category(&self) -> Category {
-        match self {
-            Self::OutsidePath(_)
-            | Self::SymlinkEscape(_)
-            | Self::RootNotDirectory(_)
-            | Self::NameNotUtf8 { .. }
-            | Self::DirectoryName { .. }
-            | Self::Hidden { .. }
-            | Self::TooLarge { .. }
-            | Self::Payload { .. }
-            | Self::LfsPointer(_)
-            | Self::RootResource
-            | Self::SidecarName { .. }
-            | Self::DefaultsName(_)
-            | Self::Extension(_)
-            | Self::InTheWay { .. }
-            | Self::InvalidRevision(_)
-            | Self::InvalidPin(_)
-            | Self::InvalidUrl { .. }
-            | Self::Destination { .. }
-            | Self::InvalidBranch(_)
-            | Self::Tls(_)
-            | Self::TlsUnused(_)
-            | Self::Bare(_)
-            | Self::NoRemote(_)
-            | Self::DetachedHead(_)
-            | Self::NoCommit { .. }
-            | Self::Uncommitted { .. }
-            | Self::NotCommittable { .. }
-            | Self::Unfinished(_)
-            | Self::Sparse(_)
-            | Self::Incomplete(..)
-            | Self::ShallowRemote(_) => Category::Validation,
-            Self::RootMissing(_)
-            | Self::PayloadMissing { .. }
-            | Self::ResourceMissing(_)
-            | Self::SidecarMissing { .. }
-            | Self::MetadataMissing(_)
-            | Self::RevisionMissing(_)
-            | Self::BranchMissing { .. }
-            | Self::NotInitialised(_)
-            | Self::RemoteMissing(_) => Category::NotFound,
-            Self::SeveralPayloads { .. } | Self::PushRejected { .. } => Category::Conflict,
-            Self::CredentialsMissing { .. }
-            | Self::CredentialsRejected(_)
-            | Self::CredentialsElsewhere { .. }
-            | Self::ProxyCredentials(_)
-            | Self::ClientCertificateRejected { .. }
-            | Self::ClientCertificateMissing { .. }
-            | Self::PrivateKey { .. }
-            | Self::HostKey { .. } => Category::Auth,
-            Self::Timeout { .. } | Self::Network { .. } | Self::Quota { .. } => Category::Transport,
-            Self::Git { .. } | Self::Damaged { .. } | Self::DiskFull { .. } | Self::Io { .. } => {
-                Category::Internal
-            }
-        }
-    }
-}
+categories!(RepositoryError {
+    Validation: OutsidePath, SymlinkEscape, RootNotDirectory, NameNotUtf8, DirectoryName, Hidden, TooLarge,
+        Payload, LfsPointer, RootResource, SidecarName, DefaultsName, Extension, InTheWay, InvalidRevision,
+        InvalidPin, InvalidUrl, Destination, InvalidBranch, Tls, TlsUnused, Bare, NoRemote, DetachedHead,
+        NoCommit, Uncommitted, NotCommittable, Unfinished, Sparse, Incomplete, ShallowRemote;
+    NotFound: RootMissing, PayloadMissing, ResourceMissing, SidecarMissing, MetadataMissing, RevisionMissing,
+        BranchMissing, NotInitialised, RemoteMissing;
+    Auth: CredentialsMissing, CredentialsRejected, CredentialsElsewhere, ProxyCredentials,
+        ClientCertificateRejected, ClientCertificateMissing, PrivateKey, HostKey;
+    Conflict: SeveralPayloads, PushRejected;
+    Transport: Timeout, Network, Quota;
+    Internal: Git, Damaged, DiskFull, Io;
+});

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::detect::{is_key, is_private_key_part};
 use super::{KeyError, PLACEHOLDER, Secret, SecretKey, is_placeholder, is_secret_name};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
@@ -44,11 +44,7 @@ pub enum ExtractError {
     },
 }
 
-impl Categorized for ExtractError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(ExtractError: Validation);
 
 /// Replaces every string whose name looks like that of a secret, and the private parts of JSON Web Keys, with a
 /// placeholder, whatever the string is. Returns
@@ -123,6 +119,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::error::{Categorized, Category};
     use crate::payload::{PayloadType, decode};
 
     fn yaml(text: &str) -> Value {

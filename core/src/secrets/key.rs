@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
 
@@ -35,11 +35,7 @@ pub enum KeyError {
     WhiteSpace(String),
 }
 
-impl Categorized for KeyError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(KeyError: Validation);
 
 impl SecretKey {
     /// The name for the whole payload of a resource.
@@ -105,6 +101,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::error::{Categorized, Category};
 
     #[rstest]
     #[case("/db/main:/users/0/pw", "db/main:/users/0/pw")]

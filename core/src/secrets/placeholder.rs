@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::Descriptor;
 
 /// The mask of a secret: the placeholder that has its place as the key.
@@ -54,11 +54,7 @@ pub enum PlaceholderError {
     DescriptorArgument(&'static str),
 }
 
-impl Categorized for PlaceholderError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(PlaceholderError: Validation);
 
 impl Placeholder {
     /// Parses `text`; `None` for plain text. A malformed placeholder is an error, because sending it would overwrite
@@ -204,6 +200,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::error::{Categorized, Category};
 
     #[rstest]
     #[case::plain("{{secret .}}")]

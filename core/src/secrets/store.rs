@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::file::{FileStore, FileStoreError};
 use super::vault::{VaultError, VaultStore};
 use super::{Secret, SecretKey};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 
 /// A secret store. Clones share one store, and any number of callers may use it concurrently.
 #[derive(Clone, Debug)]
@@ -29,14 +29,9 @@ pub enum StoreError {
     Vault(#[from] VaultError),
 }
 
-impl Categorized for StoreError {
-    fn category(&self) -> Category {
-        match self {
-            Self::File(error) => error.category(),
-            Self::Vault(error) => error.category(),
-        }
-    }
-}
+categories!(StoreError {
+    .0: File, Vault;
+});
 
 impl From<FileStore> for SecretStore {
     fn from(store: FileStore) -> Self {

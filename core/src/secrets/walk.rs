@@ -1,7 +1,7 @@
 //! Finds placeholders in payloads.
 
 use super::placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::Value;
 use crate::payload::pointer::{Pointer, escape};
 
@@ -25,11 +25,7 @@ pub enum WalkError {
     TooDeep,
 }
 
-impl Categorized for WalkError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(WalkError: Validation);
 
 /// A placeholder in a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +167,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::error::{Categorized, Category};
     use crate::payload::{PayloadType, decode};
 
     fn yaml(text: &str) -> Value {

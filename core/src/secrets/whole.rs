@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::{PLACEHOLDER, Secret, is_placeholder};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::{MAX_WEIGHT, PayloadError, PayloadType, Value, decode, decode_within, encode};
 
 /// The prefix of a stored text that is base64.
@@ -22,11 +22,7 @@ pub enum WholeError {
     Format(PayloadType),
 }
 
-impl Categorized for WholeError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(WholeError: Validation);
 
 /// Returns the text that a store keeps for the content of a payload file: the content itself, or the marker and
 /// base64 if it is not UTF-8 or begins with the marker.

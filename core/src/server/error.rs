@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-use crate::error::{Categorized, Category};
+use crate::error::{Categorized, Category, categories};
 use crate::memory::Shortage;
 use crate::transport::TransportError;
 
@@ -284,27 +284,17 @@ impl ServerError {
     }
 }
 
-impl Categorized for ServerError {
-    fn category(&self) -> Category {
-        match self {
-            Self::BaseUrl(_)
-            | Self::Setting { .. }
-            | Self::Request { .. }
-            | Self::TooHeavy { .. }
-            | Self::Decode { .. } => Category::Validation,
-            Self::Connector(error) => error.category(),
-            Self::Status { status, .. } => status_category(*status),
-            Self::Transport { .. }
-            | Self::NotContacted { .. }
-            | Self::Cancelled { .. }
-            | Self::TooLarge { .. }
-            | Self::Memory { .. } => Category::Transport,
-            Self::ProxyCredentials { .. } | Self::Token { .. } => Category::Auth,
-            Self::TokenUnavailable { source, .. } => source.category(),
-            Self::QueueFull { .. } => Category::Conflict,
-        }
+categories!(ServerError {
+    {
+        Self::Status { status, .. } => status_category(*status),
     }
-}
+    .0: Connector;
+    .source: TokenUnavailable;
+    Validation: BaseUrl, Setting, Request, TooHeavy, Decode;
+    Auth: ProxyCredentials, Token;
+    Conflict: QueueFull;
+    Transport: Transport, NotContacted, Cancelled, TooLarge, Memory;
+});
 
 fn status_category(status: StatusCode) -> Category {
     match status.as_u16() {

@@ -28,7 +28,7 @@ pub use link::NextLink;
 pub(crate) use link::next_link;
 pub use tls::{Pem, TlsConfig, TlsError, TlsFiles};
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::proxy::Proxy;
 
 /// The time limit of connecting, including the TLS handshake and the tunnel of a proxy.
@@ -48,14 +48,10 @@ pub enum TransportError {
     Client(String),
 }
 
-impl Categorized for TransportError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Tls(error) => error.category(),
-            Self::Destination(_) | Self::Client(_) => Category::Validation,
-        }
-    }
-}
+categories!(TransportError {
+    .0: Tls;
+    Validation: Destination, Client;
+});
 
 /// Returns a builder with at least TLS 1.2, the CAs and the client certificate of `tls`, the `proxy` for the targets
 /// that use it, and [`CONNECT_TIMEOUT`]. Its clients connect to allowed [`Destinations`] only. They do not check IP

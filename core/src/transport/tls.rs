@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::secret::Secret;
 
 const CA_FIELD: &str = "tls.caCertFile";
@@ -83,11 +83,7 @@ pub enum TlsError {
     },
 }
 
-impl Categorized for TlsError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(TlsError: Validation);
 
 /// A PEM text and its source, for errors.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use jaq_core::load::{Arena, File, Loader};
 use super::machine::Machine;
 use super::natives;
 use super::{Panicked, alternatives, instrument, library, on_stack};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::Position;
 
 /// The maximum length of an expression, in bytes.
@@ -57,14 +57,10 @@ pub enum ExpressionError {
     Panicked(Panicked),
 }
 
-impl Categorized for ExpressionError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Panicked(_) => Category::Internal,
-            _ => Category::Validation,
-        }
-    }
-}
+categories!(ExpressionError {
+    Validation: Blank, TooLong, TooDeep, Syntax, Unknown;
+    Internal: Panicked;
+});
 
 /// Compiles `text`. It cannot import modules, because only a term is parsed.
 pub(super) fn filter(text: &str) -> Result<Filter<Machine>, ExpressionError> {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{OUTPUT_LIMIT, ResourceError, TIME_LIMIT, VOLUME_LIMIT};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::path::{LogicalPath, PathError};
 
 /// An evaluation has no result. Messages never contain values of the input, which may be secret.
@@ -69,14 +69,8 @@ fn expected_path(source: Option<&PathError>) -> &'static str {
     }
 }
 
-impl Categorized for EvaluationError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Failed(_) | Self::Stopped(_) | Self::Result(_) | Self::NoReader | Self::ResourcePath(_) => {
-                Category::Validation
-            }
-            Self::Resource(_, failure) => failure.category(),
-            Self::Panicked(_) => Category::Internal,
-        }
-    }
-}
+categories!(EvaluationError {
+    .1: Resource;
+    Validation: Failed, Stopped, Result, NoReader, ResourcePath;
+    Internal: Panicked;
+});

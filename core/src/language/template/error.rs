@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::Position;
 
 /// The maximum number of characters of an expression in messages.
@@ -61,11 +61,7 @@ pub enum TemplateError {
     },
 }
 
-impl Categorized for TemplateError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(TemplateError: Validation);
 
 /// A position in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::fields::{FieldError, read_document};
 use crate::payload::{PayloadError, PayloadType, Position};
 
@@ -98,8 +98,4 @@ fn place(position: Option<Position>) -> String {
     position.map(|position| format!("{position}: ")).unwrap_or_default()
 }
 
-impl Categorized for DocumentError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(DocumentError: Validation);

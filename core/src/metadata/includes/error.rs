@@ -1,6 +1,6 @@
 //! Errors of externalized attributes.
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::pointer::Pointer;
 use crate::repository::RepositoryError;
 
@@ -97,21 +97,10 @@ pub enum IncludeError {
     },
 }
 
-impl Categorized for IncludeError {
-    fn category(&self) -> Category {
-        match self {
-            Self::NoMembers { .. }
-            | Self::NotAnIndex { .. }
-            | Self::SamePlace { .. }
-            | Self::SameFile { .. }
-            | Self::FileName { .. }
-            | Self::NotText { .. }
-            | Self::Missing { .. }
-            | Self::NotUtf8 { .. } => Category::Validation,
-            Self::Read { source, .. } => source.category(),
-        }
-    }
-}
+categories!(IncludeError {
+    .source: Read;
+    Validation: NoMembers, NotAnIndex, SamePlace, SameFile, FileName, NotText, Missing, NotUtf8;
+});
 
 fn place(at: &Pointer) -> String {
     if at.is_root() { "the payload".to_owned() } else { at.to_string() }

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::reference::ReferenceError;
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::pointer::Pointer;
 
 /// A document, or a part of it, cannot be used. Callers add its file or URL.
@@ -39,11 +39,7 @@ pub enum OpenApiError {
     },
 }
 
-impl Categorized for OpenApiError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(OpenApiError: Validation);
 
 fn listed(methods: &[Method]) -> String {
     if methods.is_empty() {

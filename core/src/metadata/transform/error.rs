@@ -1,6 +1,6 @@
 //! Errors of transform pipelines.
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::language::jq::{EvaluationError, ExpressionError, Panicked};
 
 /// A pipeline cannot be compiled or applied.
@@ -43,13 +43,8 @@ impl TransformError {
     }
 }
 
-impl Categorized for TransformError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Expression { source, .. } => source.category(),
-            Self::Evaluation { source, .. } => source.category(),
-            Self::BytesInput => Category::Validation,
-            Self::Panicked(_) => Category::Internal,
-        }
-    }
-}
+categories!(TransformError {
+    .source: Expression, Evaluation;
+    Validation: BytesInput;
+    Internal: Panicked;
+});

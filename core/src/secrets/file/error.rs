@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::secrets::SecretKey;
 
 /// A failed operation on a secret file. Messages contain neither values nor keys.
@@ -113,23 +113,10 @@ pub enum FileStoreError {
     },
 }
 
-impl Categorized for FileStoreError {
-    fn category(&self) -> Category {
-        match self {
-            Self::NotFound { .. } => Category::NotFound,
-            Self::EmptyKey(_)
-            | Self::KeyLength
-            | Self::KeyFile { .. }
-            | Self::Kdf { .. }
-            | Self::Version { .. }
-            | Self::Field { .. } => Category::Validation,
-            Self::Decrypt(_) => Category::Auth,
-            Self::Locked(_) => Category::Conflict,
-            Self::Derive { .. }
-            | Self::Io { .. }
-            | Self::Malformed { .. }
-            | Self::Encrypt(_)
-            | Self::Task { .. } => Category::Internal,
-        }
-    }
-}
+categories!(FileStoreError {
+    Validation: EmptyKey, KeyLength, KeyFile, Kdf, Version, Field;
+    NotFound: NotFound;
+    Auth: Decrypt;
+    Conflict: Locked;
+    Internal: Derive, Io, Malformed, Encrypt, Task;
+});

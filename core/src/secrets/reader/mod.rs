@@ -13,7 +13,7 @@ use super::scope::Scope;
 use super::walk::{Found, placeholders};
 use super::whole::{WholeError, whole_payload};
 use super::{KeyError, Redactor, Secret, SecretKey, SecretStore, StoreError, WalkError};
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, PayloadType, Value};
 
@@ -105,16 +105,10 @@ pub enum ResolveError {
     },
 }
 
-impl Categorized for ResolveError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Walk { .. } | Self::Key { .. } | Self::NoStore { .. } | Self::Whole { .. } => {
-                Category::Validation
-            }
-            Self::Lookup { source, .. } => source.category(),
-        }
-    }
-}
+categories!(ResolveError {
+    .source: Lookup;
+    Validation: Walk, Key, NoStore, Whole;
+});
 
 /// The placeholders of a payload by kind.
 #[derive(Default)]

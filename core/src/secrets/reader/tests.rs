@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use super::*;
+use crate::error::{Categorized, Category};
 use crate::path::LogicalPath;
 use crate::payload::decode;
 use crate::secrets::file::{FileStore, FileStoreSettings, Kdf, KeyMaterial};

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::error::{Categorized, Category};
+use crate::error::{Category, categories};
 use crate::secrets::SecretKey;
 use crate::transport::TransportError;
 
@@ -163,22 +163,18 @@ pub enum VaultError {
     },
 }
 
-impl Categorized for VaultError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Setting { .. } | Self::Key { .. } | Self::Size { .. } => Category::Validation,
-            Self::Client(error) => error.category(),
-            Self::ProxyCredentials { .. } | Self::Login { .. } | Self::Denied { .. } => Category::Auth,
-            Self::Absent { .. } | Self::NoRoute { .. } | Self::NotFound { .. } | Self::NoValue { .. } => {
-                Category::NotFound
-            }
-            Self::NotText { .. } => Category::Internal,
-            Self::Status { status, .. } => match status.as_u16() {
-                408 | 425 | 429 => Category::Transport,
-                400..=499 => Category::Validation,
-                _ => Category::Transport,
-            },
-            Self::Unreachable { .. } | Self::Sealed { .. } | Self::Answer { .. } => Category::Transport,
-        }
+categories!(VaultError {
+    {
+        Self::Status { status, .. } => match status.as_u16() {
+            408 | 425 | 429 => Category::Transport,
+            400..=499 => Category::Validation,
+            _ => Category::Transport,
+        },
     }
-}
+    .0: Client;
+    Validation: Setting, Key, Size;
+    NotFound: Absent, NoRoute, NotFound, NoValue;
+    Auth: ProxyCredentials, Login, Denied;
+    Transport: Unreachable, Sealed, Answer;
+    Internal: NotText;
+});

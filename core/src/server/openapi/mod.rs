@@ -22,7 +22,7 @@ use self::shared::Unshared;
 use super::header::Header;
 use super::wire::BODY_LIMIT;
 use super::{Client, Request, Response, ServerError};
-use crate::error::{Categorized, Category};
+use crate::error::{Category, categories};
 use crate::memory::Shortage;
 use crate::metadata::openapi::{OpenApi, OpenApiError};
 use crate::transport::shown;
@@ -93,25 +93,22 @@ pub enum OpenApiLoadError {
     Interrupted(String),
 }
 
-impl Categorized for OpenApiLoadError {
-    /// 401 and 403 mean missing credentials, and 404 means that the document does not exist. Any other status may be
-    /// temporary.
-    fn category(&self) -> Category {
-        match self {
-            Self::Source(_) | Self::TooLarge { .. } => Category::Validation,
-            Self::File { .. } => Category::NotFound,
-            Self::Fetch { source, .. } => match source.status() {
-                Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Category::Auth,
-                Some(StatusCode::NOT_FOUND) => Category::NotFound,
-                Some(_) => Category::Transport,
-                None => source.category(),
-            },
-            Self::Document { source, .. } => source.category(),
-            Self::Memory { .. } => Category::Transport,
-            Self::Interrupted(_) => Category::Internal,
-        }
+categories!(OpenApiLoadError {
+    {
+        Self::Fetch { source, .. } => match source.status() {
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Category::Auth,
+            Some(StatusCode::NOT_FOUND) => Category::NotFound,
+            // Any other status may be temporary.
+            Some(_) => Category::Transport,
+            None => source.category(),
+        },
     }
-}
+    .source: Document;
+    Validation: Source, TooLarge;
+    NotFound: File;
+    Transport: Memory;
+    Internal: Interrupted;
+});
 
 impl OpenApiSource {
     /// Returns the file or https URL that `http.openapi` names. URLs that are not https are rejected, even on

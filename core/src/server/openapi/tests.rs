@@ -8,6 +8,7 @@ use axum::routing::get;
 use rstest::rstest;
 
 use super::*;
+use crate::error::Categorized;
 use crate::secrets::Secret;
 use crate::server::{Auth, BaseUrl, Gate, HeaderCredential, Settings, Throttling};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::FailureReason;
-use crate::error::{Categorized, Category, clause, with_causes};
+use crate::error::{Categorized, Category, categories, clause, with_causes};
 use crate::language::reference::{Reference, ReferenceError};
 use crate::memory::Shortage;
 use crate::metadata::MetadataError;
@@ -336,55 +336,26 @@ impl SyncError {
     }
 }
 
-impl Categorized for SyncError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Repository(error) => error.category(),
-            Self::Metadata(error) => error.category(),
-            Self::Server(error) | Self::Fixed(error) | Self::Taken(error, _) => error.category(),
-            Self::Secret(error) => error.category(),
-            Self::Undecided(_, doubt) => doubt.category(),
-            Self::Parent(_, source) => source.category(),
-            Self::Incomplete(source) => source.category(),
-            // A missing page does not mean a missing list: the list may have changed during the read.
-            Self::Page(_, _, source) => match source.category() {
-                Category::NotFound => Category::Transport,
-                category => category,
-            },
-            Self::Absent(_) => Category::NotFound,
-            Self::Reference { why: Unresolved::Failed(error), .. } => error.category(),
-            Self::ListCycle(_)
-            | Self::ReadCycle(_)
-            | Self::Enveloped(..)
-            | Self::NoMembers(..)
-            | Self::Unfindable(..)
-            | Self::IdNotSent(..)
-            | Self::Vanished(..)
-            | Self::NotDone(..)
-            | Self::MalformedReference(..)
-            | Self::Reference { .. }
-            | Self::UnboundedList(..)
-            | Self::DependencyCycle(..)
-            | Self::Incomparable(..)
-            | Self::Memory(_, Shortage::TooLarge { .. }) => Category::Validation,
-            Self::AmbiguousName(..)
-            | Self::Contended(..)
-            | Self::NotDeleted(_)
-            | Self::StillThere(..)
-            | Self::Doubled(..)
-            | Self::Claimed(..)
-            | Self::ParentFailed(..) => Category::Conflict,
-            Self::Unsure(..)
-            | Self::UnderWay(..)
-            | Self::NotShown(..)
-            | Self::NotRecreated(..)
-            | Self::NotCompleted(..)
-            | Self::NotAttempted(..)
-            | Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
-            Self::Task(..) => Category::Internal,
-        }
+categories!(SyncError {
+    {
+        // A missing page does not mean a missing list: the list may have changed during the read.
+        Self::Page(_, _, source) => match source.category() {
+            Category::NotFound => Category::Transport,
+            category => category,
+        },
+        Self::Reference { why: Unresolved::Failed(error), .. } => error.category(),
+        Self::Memory(_, Shortage::TooLarge { .. }) => Category::Validation,
+        Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
     }
-}
+    .0: Repository, Metadata, Server, Fixed, Taken, Secret, Incomplete;
+    .1: Undecided, Parent;
+    Validation: ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
+        MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
+    NotFound: Absent;
+    Conflict: AmbiguousName, Contended, NotDeleted, StillThere, Doubled, Claimed, ParentFailed;
+    Transport: Unsure, UnderWay, NotShown, NotRecreated, NotCompleted, NotAttempted;
+    Internal: Task;
+});
 
 /// The reason why a reference has no value.
 #[derive(Clone, Debug, thiserror::Error)]

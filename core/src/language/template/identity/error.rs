@@ -1,6 +1,6 @@
 //! Errors of identity templates.
 
-use crate::error::{Categorized, Category};
+use crate::error::categories;
 use crate::path::PathError;
 
 /// A text is not an identity template, or a template cannot be rendered for a payload.
@@ -87,8 +87,4 @@ impl IdentityError {
     }
 }
 
-impl Categorized for IdentityError {
-    fn category(&self) -> Category {
-        Category::Validation
-    }
-}
+categories!(IdentityError: Validation);
