@@ -83,12 +83,7 @@ fn failed(format: &'static str) -> impl Fn(serde_json::Error) -> OutputError {
 }
 
 fn holds_bytes(value: &Value) -> bool {
-    match value {
-        Value::Bytes(_) => true,
-        Value::Array(items) => items.iter().any(holds_bytes),
-        Value::Object(members) => members.values().any(holds_bytes),
-        _ => false,
-    }
+    matches!(value, Value::Bytes(_)) || value.children().any(holds_bytes)
 }
 
 /// Replaces bytes with the object that represents them in structured formats.

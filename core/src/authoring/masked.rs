@@ -2,15 +2,14 @@
 
 use super::{Draft, stored};
 use crate::payload::Value;
-use crate::payload::pointer::{Pointer, array_index};
+use crate::payload::pointer::{Pointer, array_index, places};
 use crate::repository::{RepositoryError, Store};
 
 impl Draft {
     /// Replaces masks with the values that the existing file has at the same places, and returns the places of all masks.
     /// Places within arrays stay as they are, because the entries may have another order. Blocks.
     pub(super) fn keep_masked(&mut self, store: &Store) -> Result<Vec<Pointer>, RepositoryError> {
-        let mut found = Vec::new();
-        collect(&Pointer::default(), &self.payload, &mut found);
+        let found = masks(&self.payload);
         let before = if found.is_empty() { None } else { stored(store, &self.path)? };
         for at in &found {
             let is_in_array = at.tokens().iter().any(|token| array_index(token).is_some());
@@ -25,26 +24,11 @@ impl Draft {
 
 /// Whether a part of `payload` is a mask.
 pub(super) fn holds_mask(payload: &Value) -> bool {
-    let mut found = Vec::new();
-    collect(&Pointer::default(), payload, &mut found);
-    !found.is_empty()
+    !masks(payload).is_empty()
 }
 
-fn collect(at: &Pointer, value: &Value, found: &mut Vec<Pointer>) {
-    match value {
-        Value::String(text) if is_mask(text) => found.push(at.clone()),
-        Value::Object(members) => {
-            for (name, member) in members {
-                collect(&at.child(name), member, found);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                collect(&at.child(&index.to_string()), item, found);
-            }
-        }
-        _ => {}
-    }
+fn masks(payload: &Value) -> Vec<Pointer> {
+    places(payload, &|part| part.as_str().is_some_and(is_mask))
 }
 
 /// Whether a text consists of three or more asterisks or bullets.

@@ -81,15 +81,10 @@ fn measure(value: &Value, depth: usize, nodes: &mut usize) -> Result<(), String>
     if *nodes > MAX_NODES {
         return Err(format!("the document has more than {MAX_NODES} values"));
     }
-    let below: Vec<&Value> = match value {
-        Value::Array(items) => items.iter().collect(),
-        Value::Object(members) => members.values().collect(),
-        _ => return Ok(()),
-    };
-    if depth >= MAX_DEPTH {
+    if depth >= MAX_DEPTH && matches!(value, Value::Array(_) | Value::Object(_)) {
         return Err(format!("the document is nested deeper than {MAX_DEPTH} levels"));
     }
-    below.into_iter().try_for_each(|value| measure(value, depth + 1, nodes))
+    value.children().try_for_each(|child| measure(child, depth + 1, nodes))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::categories;
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::payload::pointer::Pointer;
+use crate::payload::pointer::{Pointer, places};
 
 /// A reference: a text that consists of `{{ref "/roles/viewer" "/id"}}`.
 ///
@@ -61,53 +61,21 @@ impl Reference {
 
 /// Returns the references in `payload` and their places, depth-first.
 pub fn references(payload: &Value) -> Result<Vec<(Pointer, Reference)>, ReferenceError> {
-    let mut found = Vec::new();
-    collect(&mut Vec::new(), payload, &mut found)?;
-    Ok(found)
-}
-
-fn collect(
-    at: &mut Vec<String>,
-    value: &Value,
-    found: &mut Vec<(Pointer, Reference)>,
-) -> Result<(), ReferenceError> {
-    let mut below = |token: String, value: &Value| {
-        at.push(token);
-        let collected = collect(at, value, found);
-        at.pop();
-        collected
+    let parsed = |at: Pointer| match Reference::parse(at.get(payload)?.as_str()?)? {
+        Ok(reference) => Some(Ok((at, reference))),
+        Err(()) => Some(Err(ReferenceError { at })),
     };
-    match value {
-        // Most values hold no text like this, and need no place.
-        value if !may_hold_any(value) => Ok(()),
-        Value::Array(items) => {
-            items.iter().enumerate().try_for_each(|(index, item)| below(index.to_string(), item))
-        }
-        Value::Object(members) => members.iter().try_for_each(|(key, member)| below(key.clone(), member)),
-        Value::String(text) => {
-            let at: Pointer = at.iter().cloned().collect();
-            match Reference::parse(text) {
-                Some(Ok(reference)) => found.push((at, reference)),
-                Some(Err(())) => return Err(ReferenceError { at }),
-                None => {}
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
+    places(payload, &may_be_one).into_iter().filter_map(parsed).collect()
 }
 
 /// Whether `value` may hold references. Checks every text once, without allocations.
 pub fn may_hold_any(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.iter().any(may_hold_any),
-        Value::Object(members) => members.values().any(may_hold_any),
-        Value::String(text) => {
-            let body = text.trim_start().strip_prefix("{{");
-            body.is_some_and(|body| body.trim_start().starts_with("ref"))
-        }
-        _ => false,
-    }
+    may_be_one(value) || value.children().any(may_hold_any)
+}
+
+fn may_be_one(value: &Value) -> bool {
+    let body = value.as_str().and_then(|text| text.trim_start().strip_prefix("{{"));
+    body.is_some_and(|body| body.trim_start().starts_with("ref"))
 }
 
 #[cfg(test)]

@@ -78,21 +78,14 @@ impl Evaluation<'_> {
 
     /// Returns `stated` with the templates in its texts rendered.
     pub(super) fn filled(&self, stated: Value, field: &dyn Fn() -> String) -> Result<Value, MetadataError> {
-        Ok(match stated {
+        match stated {
             Value::String(text) if text.contains("{{") => match Template::parse(&text, Kind::Query) {
-                Ok(template) => Value::String(self.text(&template, field)?),
+                Ok(template) => Ok(Value::String(self.text(&template, field)?)),
                 // A text that is not a template is sent unchanged, because bodies were literal before.
-                Err(_) => Value::String(text),
+                Err(_) => Ok(Value::String(text)),
             },
-            Value::Array(items) => Value::Array(
-                items.into_iter().map(|item| self.filled(item, field)).collect::<Result<_, _>>()?,
-            ),
-            Value::Object(members) => {
-                let filled = members.into_iter().map(|(key, member)| Ok((key, self.filled(member, field)?)));
-                Value::Object(filled.collect::<Result<_, MetadataError>>()?)
-            }
-            other => other,
-        })
+            other => other.try_map_children(|child| self.filled(child, field)),
+        }
     }
 
     /// Returns the content that `operation` sends for `payload`, before its transforms.

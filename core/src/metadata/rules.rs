@@ -456,9 +456,7 @@ fn any_in_body(body: &Value, test: &dyn Fn(&Template) -> bool) -> bool {
         Value::String(text) => {
             text.contains("{{") && Template::parse(text, Kind::Query).is_ok_and(|template| test(&template))
         }
-        Value::Array(items) => items.iter().any(|item| any_in_body(item, test)),
-        Value::Object(members) => members.values().any(|member| any_in_body(member, test)),
-        _ => false,
+        _ => body.children().any(|child| any_in_body(child, test)),
     }
 }
 

@@ -149,6 +149,25 @@ impl Pointer {
     }
 }
 
+/// Returns the places of the scalars in `value` for which `is_wanted` returns true, depth-first, members by key.
+/// Allocates only for these.
+pub fn places(value: &Value, is_wanted: &impl Fn(&Value) -> bool) -> Vec<Pointer> {
+    let below = |token: &dyn fmt::Display, child: &Value| {
+        let mut found = places(child, is_wanted);
+        for at in &mut found {
+            at.prepend(&token.to_string());
+        }
+        found
+    };
+    match value {
+        Value::Array(items) => {
+            items.iter().enumerate().flat_map(|(index, item)| below(&index, item)).collect()
+        }
+        Value::Object(members) => members.iter().flat_map(|(name, member)| below(name, member)).collect(),
+        scalar => Vec::from_iter(is_wanted(scalar).then(Pointer::default)),
+    }
+}
+
 /// Returns the name of a member, escaped for a pointer (RFC 6901 §3).
 pub fn escape(token: &str) -> String {
     token.replace('~', "~0").replace('/', "~1")

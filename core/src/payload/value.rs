@@ -1,6 +1,7 @@
 //! The value model shared by all payload formats.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -71,6 +72,31 @@ impl Value {
             Self::String(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// Returns the items of an array, or the members of an object by key. Other values have no children.
+    pub fn children(&self) -> impl Iterator<Item = &Value> {
+        let members = self.as_object().into_iter().flat_map(Object::values);
+        self.as_array().unwrap_or_default().iter().chain(members)
+    }
+
+    /// Returns the value with `change` applied to each of its children.
+    #[must_use]
+    pub fn map_children(self, mut change: impl FnMut(Value) -> Value) -> Value {
+        let Ok(changed) = self.try_map_children(|child| Ok::<_, Infallible>(change(child)));
+        changed
+    }
+
+    /// Like [`Value::map_children`]. Returns the first error of `change`.
+    pub fn try_map_children<E>(self, mut change: impl FnMut(Value) -> Result<Value, E>) -> Result<Value, E> {
+        Ok(match self {
+            Self::Array(items) => Self::Array(items.into_iter().map(change).collect::<Result<_, E>>()?),
+            Self::Object(members) => {
+                let members = members.into_iter().map(|(name, member)| Ok((name, change(member)?)));
+                Self::Object(members.collect::<Result<_, E>>()?)
+            }
+            scalar => scalar,
+        })
     }
 
     /// Whether this is [`Value::Null`].

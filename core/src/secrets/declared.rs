@@ -100,13 +100,7 @@ impl DeclaredSecrets {
     fn without_values(&self, value: Value) -> Value {
         match value {
             value if self.values.contains(&value) => hidden(value),
-            Value::Array(items) => {
-                Value::Array(items.into_iter().map(|item| self.without_values(item)).collect())
-            }
-            Value::Object(members) => Value::Object(
-                members.into_iter().map(|(key, member)| (key, self.without_values(member))).collect(),
-            ),
-            other => other,
+            other => other.map_children(|child| self.without_values(child)),
         }
     }
 }

@@ -30,15 +30,7 @@ pub fn mask_list(payload: Value, attributes: &[Pointer]) -> Value {
     if attributes.is_empty() {
         return payload;
     }
-    match mask(payload, attributes) {
-        Value::Array(entries) => {
-            Value::Array(entries.into_iter().map(|entry| mask_list(entry, attributes)).collect())
-        }
-        Value::Object(members) => Value::Object(
-            members.into_iter().map(|(name, member)| (name, mask_list(member, attributes))).collect(),
-        ),
-        other => other,
-    }
+    mask(payload, attributes).map_children(|child| mask_list(child, attributes))
 }
 
 /// Whether `payload` is one resource with any of these attributes. Otherwise it may be a list of resources.

@@ -3,7 +3,7 @@
 use super::placeholder::{DescriptorPlaceholder, Placeholder, PlaceholderError, is_placeholder};
 use crate::error::categories;
 use crate::payload::Value;
-use crate::payload::pointer::{Pointer, escape};
+use crate::payload::pointer::{Pointer, escape, places};
 
 /// The deepest nesting of arrays and objects that is searched for placeholders.
 pub const MAX_NESTING: usize = 256;
@@ -82,57 +82,31 @@ pub(super) fn text_of(value: &Value) -> Option<&str> {
 /// Whether `payload` may hold placeholders of any kind. Checks every text once, without allocations.
 pub(super) fn may_hold_any(payload: &Value) -> Result<bool, WalkError> {
     fn within(value: &Value, depth: usize) -> Result<bool, WalkError> {
-        let deeper = |member: &Value| {
-            if depth < MAX_NESTING { within(member, depth + 1) } else { Err(WalkError::TooDeep) }
-        };
-        match value {
-            Value::Array(items) => items.iter().try_fold(false, |any, item| Ok(deeper(item)? || any)),
-            Value::Object(members) => {
-                members.values().try_fold(false, |any, member| Ok(deeper(member)? || any))
-            }
-            scalar => Ok(text_of(scalar).is_some_and(|text| text.trim_start().starts_with("{{"))),
-        }
+        value.children().try_fold(may_be_one(value), |any, child| {
+            if depth < MAX_NESTING { Ok(within(child, depth + 1)? || any) } else { Err(WalkError::TooDeep) }
+        })
     }
     within(payload, 0)
 }
 
 /// Returns the placeholders in `payload` and their places, depth-first, members by key.
 pub(super) fn placeholders(payload: &Value) -> Result<Vec<(Pointer, Found)>, WalkError> {
+    let places = if may_hold_any(payload)? { places(payload, &may_be_one) } else { Vec::new() };
     let mut found = Vec::new();
-    if may_hold_any(payload)? {
-        collect(&mut Vec::new(), payload, &mut found)?;
+    for at in places {
+        let Some(text) = at.get(payload).and_then(text_of) else { continue };
+        let malformed = |source| WalkError::Malformed { at: at.clone(), source };
+        if let Some(placeholder) = Placeholder::parse(text).map_err(malformed)? {
+            found.push((at, Found::Secret(placeholder)));
+        } else if let Some(placeholder) = DescriptorPlaceholder::parse(text).map_err(malformed)? {
+            found.push((at, Found::Descriptor(placeholder)));
+        }
     }
     Ok(found)
 }
 
-fn collect(at: &mut Vec<String>, value: &Value, found: &mut Vec<(Pointer, Found)>) -> Result<(), WalkError> {
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                at.push(index.to_string());
-                collect(at, item, found)?;
-                at.pop();
-            }
-        }
-        Value::Object(members) => {
-            for (key, member) in members {
-                at.push(key.clone());
-                collect(at, member, found)?;
-                at.pop();
-            }
-        }
-        scalar => {
-            let Some(text) = text_of(scalar) else { return Ok(()) };
-            let here = || at.iter().cloned().collect::<Pointer>();
-            let malformed = |source| WalkError::Malformed { at: here(), source };
-            if let Some(placeholder) = Placeholder::parse(text).map_err(malformed)? {
-                found.push((here(), Found::Secret(placeholder)));
-            } else if let Some(placeholder) = DescriptorPlaceholder::parse(text).map_err(malformed)? {
-                found.push((here(), Found::Descriptor(placeholder)));
-            }
-        }
-    }
-    Ok(())
+fn may_be_one(value: &Value) -> bool {
+    text_of(value).is_some_and(|text| text.trim_start().starts_with("{{"))
 }
 
 /// Returns `payload` with every secret placeholder in its canonical form: `{{secret .}}` or `{{secret "key"}}`. Other

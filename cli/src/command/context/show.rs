@@ -78,17 +78,9 @@ pub fn select(stored: &Stored, wanted: Option<&str>) -> Result<Catalogue, Failur
 
 /// Collects the names of all credentials that a context refers to.
 fn references(value: &Value, names: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => {
-            let name = members.get("credentialsRef").and_then(|reference| reference.get("name")?.as_str());
-            names.extend(name.map(str::to_owned));
-            for member in members.values() {
-                references(member, names);
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| references(item, names)),
-        _ => {}
-    }
+    let name = value.get("credentialsRef").and_then(|reference| reference.get("name")?.as_str());
+    names.extend(name.map(str::to_owned));
+    value.children().for_each(|child| references(child, names));
 }
 
 /// Masks the secrets of a value if standard output is a terminal. Programs receive the whole value.

@@ -351,12 +351,10 @@ impl Resource {
 pub(crate) fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
     match value {
         Value::String(text) => texts.push(Secret::from(text.clone())),
-        Value::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
-        Value::Object(members) => members.values().for_each(|member| add_texts(member, texts)),
         Value::Bytes(bytes) => {
             texts.extend(std::str::from_utf8(bytes).ok().map(|text| Secret::from(text.to_owned())));
         }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Unsigned(_) | Value::Float(_) => {}
+        _ => value.children().for_each(|child| add_texts(child, texts)),
     }
 }
 

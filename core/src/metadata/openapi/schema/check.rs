@@ -57,11 +57,7 @@ pub fn value(schema: &Schema, value: &Value) -> Result<(), SchemaViolation> {
 
 /// Returns the number of values in a value, including itself.
 fn parts(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(parts).sum::<usize>(),
-        _ => 1,
-    }
+    1 + value.children().map(parts).sum::<usize>()
 }
 
 impl Check<'_> {
