@@ -9,7 +9,7 @@ use declarest_core::language::template::{
 };
 use declarest_core::metadata::document::{Document, Layers, OperationName};
 use declarest_core::metadata::transform::{Pipeline, Step};
-use declarest_core::metadata::{Metadata, Rules, Subject, check};
+use declarest_core::metadata::{Metadata, Rules, Subject};
 use declarest_core::path::{LogicalPath, PathNames};
 use declarest_core::payload::{Descriptor, PayloadType, Value, decode};
 use declarest_core::repository::{Entry, EntryKind, RepositoryError, Revision, Tree};
@@ -35,8 +35,8 @@ pub fn document(data: &[u8]) {
         assert_eq!(again.encode_yaml().expect("it was written before"), bytes);
         for collection in [false, true] {
             // Either answer is right; it is the same for a document that was written and read.
-            let checked = check(&document, collection).map_err(|error| error.to_string());
-            assert_eq!(check(&again, collection).map_err(|error| error.to_string()), checked);
+            let checked = document.validate(collection).map_err(|error| error.to_string());
+            assert_eq!(again.validate(collection).map_err(|error| error.to_string()), checked);
         }
         let mut layers = Layers::default();
         let include = |_: &str| Ok(PAYLOAD.clone());

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::AuthoringError;
+use crate::metadata::Metadata;
 use crate::metadata::document::Document;
-use crate::metadata::{self, Metadata};
 use crate::path::{LogicalPath, Selector};
 use crate::payload::pointer::Pointer;
 use crate::repository::{DefaultsEdit, RepositoryError, Store};
@@ -61,7 +61,7 @@ impl Declaration {
         if document == before {
             return Ok(());
         }
-        metadata::check(&document, self.selector.is_collection()).map_err(|error| self.failed(&error))?;
+        document.validate(self.selector.is_collection()).map_err(|error| self.failed(&error))?;
         let yaml = document.encode_yaml().map_err(|error| self.failed(&error))?;
         store.write_metadata(&self.selector, &yaml, &DefaultsEdit::default())?;
         Ok(())

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::AuthoringError;
 use super::declare::{stored, undeclarable};
+use crate::metadata::Metadata;
 use crate::metadata::document::{Document, merge};
-use crate::metadata::{self, Metadata};
 use crate::path::{LogicalPath, Selector};
 use crate::payload::PayloadType;
 use crate::payload::pointer::Pointer;
@@ -40,7 +40,7 @@ pub fn add_inferred(
         let all: BTreeSet<Pointer> = lists.into_iter().flatten().flatten().collect();
         resource.secret_attributes = Some(all.into_iter().collect());
     }
-    metadata::check(&document, selector.is_collection()).map_err(|error| failed(&error))?;
+    document.validate(selector.is_collection()).map_err(|error| failed(&error))?;
     let yaml = document.encode_yaml().map_err(|error| failed(&error))?;
     store.write_metadata(selector, &yaml, &DefaultsEdit::default())?;
     Ok(document)

@@ -11,7 +11,6 @@
 
 mod api;
 mod body;
-mod check;
 mod compare;
 pub mod document;
 mod error;
@@ -35,9 +34,8 @@ mod validation;
 
 pub use api::Api;
 pub use body::Body;
-pub use check::{check, read};
 pub use compare::{Change, Comparison, Difference, differences};
-pub use document::OperationName;
+pub use document::{OperationName, read};
 pub use error::MetadataError;
 pub use evaluation::{Evaluation, Rendered, Subject};
 pub use identity::{Identity, is_assigned};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::document::{Document, DocumentError, IncludeError};
-use super::{MetadataError, check};
+use super::MetadataError;
+use super::document::{self, Document, DocumentError, IncludeError};
 use crate::path::{LogicalPath, Selector};
 use crate::payload::{Descriptor, Value, decode};
 use crate::repository::{MetadataDocument, MetadataFiles, RepositoryError, Tree};
@@ -63,7 +63,7 @@ impl Source {
         let read = self.tree.read(file);
         let content = read.map_err(|source| MetadataError::Read { file: self.shown(file), source })?;
         let format = Descriptor::from_extension(extension(file)).payload_type;
-        let document = check::read(format, &content.unwrap_or_default(), is_of_collection(file));
+        let document = document::read(format, &content.unwrap_or_default(), is_of_collection(file));
         Ok(document.map(Arc::new).map_err(Arc::new))
     }
 

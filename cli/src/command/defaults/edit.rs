@@ -1,6 +1,5 @@
 //! Commands that change defaults.
 
-use declarest_core::metadata;
 use declarest_core::metadata::document::Document;
 use declarest_core::payload::{Object, PayloadType, Value, decode, encode};
 use declarest_core::repository::DefaultsEdit;
@@ -100,7 +99,7 @@ fn change(
     let before = stored.document.clone();
     let Some(files) = edit(&mut stored)? else { return Ok(()) };
     let Stored { subject, store, document } = stored;
-    metadata::check(&document, subject.selector.is_collection())?;
+    document.validate(subject.selector.is_collection())?;
     authoring.lock()?;
     let Stored { subject, document: now, .. } = Stored::open(subject, invocation)?;
     if now != before {

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::metadata;
 use declarest_core::metadata::document::Document;
 use declarest_core::payload::PayloadType;
 use declarest_core::repository::DefaultsEdit;
@@ -120,7 +119,7 @@ fn checked(
     content: &[u8],
 ) -> Result<Document, Failure> {
     let document = Document::decode(format, content).and_then(|document| {
-        metadata::check(&document, subject.selector.is_collection())?;
+        document.validate(subject.selector.is_collection())?;
         Ok(document)
     });
     document.map_err(|error| Failure::invalid(format!("{origin}: {error}")))

@@ -54,7 +54,7 @@ pub use model::{
 pub use pagination::{Numbered, Pagination, PaginationStyle};
 pub use schema::json_schema;
 pub(super) use validate::NO_HEADER_NAME;
-pub use validate::{Checks, TemplateField};
+pub use validate::read;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
-//! Validates the rules of one document that decoding does not check.
+//! Validates the rules of one document that decoding does not check, and the templates and jq expressions in it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt::Display;
 
 use http::HeaderName;
 
@@ -9,40 +10,11 @@ use super::{
     AbsentSection, DefaultsSection, Document, DocumentError, ExternalizedAttribute, OperationName,
     OperationSection, OperationsSection, Pagination, ResourceSection, Step,
 };
+use crate::language::jq::{Origin, Program};
+use crate::language::template::{IdentityTemplate, Kind, Template};
+use crate::payload::PayloadType;
 use crate::payload::pointer::Pointer;
 use crate::repository::{is_profile_name, sidecar_file};
-
-/// A field with a template. It determines the language and the scope of the template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TemplateField {
-    /// `resource.id`, an identity template.
-    Id,
-    /// `resource.alias`, an identity template.
-    Alias,
-    /// `resource.remoteCollectionPath`.
-    RemoteCollectionPath,
-    /// An operation's `method`.
-    Method,
-    /// An operation's `path`.
-    Path,
-    /// A value of an operation's `query`.
-    Query,
-    /// A value of an operation's `headers`.
-    Header,
-    /// The `jqExpression` of a step.
-    Jq,
-}
-
-/// The inputs of validation: the location of the document, and the checks of embedded languages.
-#[derive(Clone, Copy)]
-pub struct Checks<'c> {
-    /// Whether the document is that of a collection (`_/metadata.yaml`).
-    pub collection: bool,
-    /// Checks that a text is a valid template for its field. The error is the fault.
-    pub template: &'c dyn Fn(TemplateField, &str) -> Result<(), String>,
-    /// Checks that a text is a jq program. The error is the fault.
-    pub jq: &'c dyn Fn(&str) -> Result<(), String>,
-}
 
 /// The fault of a key of `headers` that is not a header name.
 pub(in crate::metadata) const NO_HEADER_NAME: &str =
@@ -50,17 +22,26 @@ pub(in crate::metadata) const NO_HEADER_NAME: &str =
 
 type Outcome = Result<(), DocumentError>;
 
+/// Reads and validates a document. Errors name their location in it. `collection` is whether the document is that of a
+/// collection (`_/metadata.yaml`).
+pub fn read(format: PayloadType, bytes: &[u8], collection: bool) -> Result<Document, DocumentError> {
+    let document = Document::decode(format, bytes)?;
+    document.validate(collection).map_err(|error| error.located(format, bytes))?;
+    Ok(document)
+}
+
 impl Document {
-    /// Checks all rules that concern a single document. It is called on read, and before a document is written.
-    pub fn validate(&self, checks: Checks<'_>) -> Result<(), DocumentError> {
-        if self.selector.is_some() && !checks.collection {
+    /// Checks all rules that concern a single document, and the templates and jq expressions in it. It is called by
+    /// [`read`], and before a document is written.
+    pub fn validate(&self, collection: bool) -> Result<(), DocumentError> {
+        if self.selector.is_some() && !collection {
             return invalid("selector", "only the metadata of a collection can have one");
         }
         if let Some(resource) = &self.resource {
-            checks.resource(resource)?;
+            check_resource(resource)?;
         }
         if let Some(operations) = &self.operations {
-            checks.operations(operations)?;
+            check_operations(operations)?;
         }
         let format = self.resource.as_ref().and_then(|resource| resource.format);
         match format.filter(|format| format.is_unstructured()) {
@@ -114,125 +95,125 @@ impl Document {
     }
 }
 
-impl Checks<'_> {
-    fn resource(&self, resource: &ResourceSection) -> Outcome {
-        let templates = [
-            (TemplateField::Id, "id", &resource.id),
-            (TemplateField::Alias, "alias", &resource.alias),
-            (TemplateField::RemoteCollectionPath, "remoteCollectionPath", &resource.remote_collection_path),
-        ];
-        for (kind, key, text) in templates {
-            self.template(kind, &format!("resource.{key}"), text.as_ref())?;
+fn check_resource(resource: &ResourceSection) -> Outcome {
+    identity("resource.id", resource.id.as_ref())?;
+    identity("resource.alias", resource.alias.as_ref())?;
+    let collection = resource.remote_collection_path.as_ref();
+    template(Kind::RemoteCollectionPath, "resource.remoteCollectionPath", collection)?;
+    pointers("resource.requiredAttributes", resource.required_attributes.as_ref())?;
+    pointers("resource.writeOnlyAttributes", resource.write_only_attributes.as_ref())?;
+    pointers("resource.deferredAttributes", resource.deferred_attributes.as_ref())?;
+    pointers("resource.replaceOn", resource.replace_on.as_ref())?;
+    for (index, path) in resource.depends_on.iter().flatten().enumerate() {
+        let field = format!("resource.dependsOn[{index}]");
+        if !path.starts_with('/') {
+            return invalid(field, "a path of the repository must start with \"/\"");
         }
-        pointers("resource.requiredAttributes", resource.required_attributes.as_ref())?;
-        pointers("resource.writeOnlyAttributes", resource.write_only_attributes.as_ref())?;
-        pointers("resource.deferredAttributes", resource.deferred_attributes.as_ref())?;
-        pointers("resource.replaceOn", resource.replace_on.as_ref())?;
-        for (index, path) in resource.depends_on.iter().flatten().enumerate() {
-            let field = format!("resource.dependsOn[{index}]");
-            if !path.starts_with('/') {
-                return invalid(field, "a path of the repository must start with \"/\"");
-            }
-            self.template(TemplateField::Path, &field, Some(path))?;
-        }
-        pointers("resource.secretAttributes", resource.secret_attributes.as_ref())?;
-        if resource.secret == Some(true) && is_filled(resource.secret_attributes.as_ref()) {
-            return invalid(
-                "resource.secretAttributes",
-                "the whole resource is secret; remove these or \"secret: true\"",
-            );
-        }
-        externalized(resource.externalized_attributes.as_deref().unwrap_or_default())?;
-        resource.defaults.as_ref().map_or(Ok(()), defaults)
+        template(Kind::Path, &field, Some(path))?;
     }
-
-    fn operations(&self, section: &OperationsSection) -> Outcome {
-        let shared = section.defaults.as_ref().and_then(|defaults| defaults.transforms.as_ref());
-        self.transforms("operations.defaults", shared)?;
-        for (name, operation) in &section.operations {
-            if operation.pagination.is_some() && *name != OperationName::List {
-                return invalid(format!("operations.{name}.pagination"), "only list has pages; remove it");
-            }
-            self.operation(&format!("operations.{name}"), operation)?;
-        }
-        Ok(())
+    pointers("resource.secretAttributes", resource.secret_attributes.as_ref())?;
+    if resource.secret == Some(true) && is_filled(resource.secret_attributes.as_ref()) {
+        return invalid(
+            "resource.secretAttributes",
+            "the whole resource is secret; remove these or \"secret: true\"",
+        );
     }
+    externalized(resource.externalized_attributes.as_deref().unwrap_or_default())?;
+    resource.defaults.as_ref().map_or(Ok(()), defaults)
+}
 
-    fn operation(&self, field: &str, operation: &OperationSection) -> Outcome {
-        self.template(TemplateField::Method, &format!("{field}.method"), operation.method.as_ref())?;
-        self.template(TemplateField::Path, &format!("{field}.path"), operation.path.as_ref())?;
-        for (name, value) in operation.query.iter().flatten() {
-            self.template(TemplateField::Query, &format!("{field}.query.{name}"), Some(value))?;
+fn check_operations(section: &OperationsSection) -> Outcome {
+    let shared = section.defaults.as_ref().and_then(|defaults| defaults.transforms.as_ref());
+    check_transforms("operations.defaults", shared)?;
+    for (name, operation) in &section.operations {
+        if operation.pagination.is_some() && *name != OperationName::List {
+            return invalid(format!("operations.{name}.pagination"), "only list has pages; remove it");
         }
-        for (name, value) in operation.headers.iter().flat_map(super::Headers::iter) {
-            let field = format!("{field}.headers.{name}");
-            if HeaderName::from_bytes(name.as_bytes()).is_err() {
-                return invalid(field, NO_HEADER_NAME);
-            }
-            self.template(TemplateField::Header, &field, Some(&value.to_owned()))?;
-        }
-        self.transforms(field, operation.transforms.as_ref())?;
-        if let Some(absent) = &operation.absent {
-            self.absent(&format!("{field}.absent"), absent)?;
-        }
-        if let Some(stated) = &operation.pagination {
-            pagination(&format!("{field}.pagination"), stated)?;
-        }
-        let Some(validate) = &operation.validate else { return Ok(()) };
-        pointers(&format!("{field}.validate.requiredAttributes"), validate.required_attributes.as_ref())?;
-        for (index, assertion) in validate.assertions.iter().flatten().enumerate() {
-            let field = format!("{field}.validate.assertions[{index}].jq");
-            if assertion.jq.trim().is_empty() {
-                return invalid(field, "is blank; write a jq expression that returns true");
-            }
-            (self.jq)(&assertion.jq).or_else(|reason| invalid(field, reason))?;
-        }
-        Ok(())
+        check_operation(&format!("operations.{name}"), operation)?;
     }
+    Ok(())
+}
 
-    fn absent(&self, field: &str, absent: &AbsentSection) -> Outcome {
-        let is_other = |status: &&u16| match **status {
-            // Without a condition, no resource would exist.
-            200..300 => absent.jq.is_none(),
-            status => !(400..500).contains(&status) || [401, 403, 408, 429].contains(&status),
-        };
-        if let Some(status) = absent.status.iter().flatten().find(is_other) {
-            let reason = format!(
-                "{status} is not allowed; use 4xx, except 401, 403, 408 and 429, or 2xx together with jq"
-            );
-            return invalid(format!("{field}.status"), reason);
-        }
-        match &absent.jq {
-            Some(jq) => (self.jq)(jq).or_else(|reason| invalid(format!("{field}.jq"), reason)),
-            None => Ok(()),
-        }
+fn check_operation(field: &str, operation: &OperationSection) -> Outcome {
+    template(Kind::Method, &format!("{field}.method"), operation.method.as_ref())?;
+    template(Kind::Path, &format!("{field}.path"), operation.path.as_ref())?;
+    for (name, value) in operation.query.iter().flatten() {
+        template(Kind::Query, &format!("{field}.query.{name}"), Some(value))?;
     }
+    for (name, value) in operation.headers.iter().flat_map(super::Headers::iter) {
+        let field = format!("{field}.headers.{name}");
+        if HeaderName::from_bytes(name.as_bytes()).is_err() {
+            return invalid(field, NO_HEADER_NAME);
+        }
+        template(Kind::Header, &field, Some(&value.to_owned()))?;
+    }
+    check_transforms(field, operation.transforms.as_ref())?;
+    if let Some(absent) = &operation.absent {
+        check_absent(&format!("{field}.absent"), absent)?;
+    }
+    if let Some(stated) = &operation.pagination {
+        pagination(&format!("{field}.pagination"), stated)?;
+    }
+    let Some(validate) = &operation.validate else { return Ok(()) };
+    pointers(&format!("{field}.validate.requiredAttributes"), validate.required_attributes.as_ref())?;
+    for (index, assertion) in validate.assertions.iter().flatten().enumerate() {
+        let field = format!("{field}.validate.assertions[{index}].jq");
+        if assertion.jq.trim().is_empty() {
+            return invalid(field, "is blank; write a jq expression that returns true");
+        }
+        jq(&field, &assertion.jq)?;
+    }
+    Ok(())
+}
 
-    fn transforms(&self, field: &str, steps: Option<&Vec<Step>>) -> Outcome {
-        for (index, step) in steps.into_iter().flatten().enumerate() {
-            let field = format!("{field}.transforms[{index}]");
-            match step {
-                Step::Select(list) => pointers(&format!("{field}.selectAttributes"), Some(list))?,
-                Step::Exclude(list) => pointers(&format!("{field}.excludeAttributes"), Some(list))?,
-                Step::Jq(expression) => {
-                    let field = format!("{field}.jqExpression");
-                    // The jq expression of a template is only known after rendering.
-                    if !expression.contains("{{") {
-                        (self.jq)(expression).or_else(|reason| invalid(field.clone(), reason))?;
-                    }
-                    self.template(TemplateField::Jq, &field, Some(expression))?;
+fn check_absent(field: &str, absent: &AbsentSection) -> Outcome {
+    let is_other = |status: &&u16| match **status {
+        // Without a condition, no resource would exist.
+        200..300 => absent.jq.is_none(),
+        status => !(400..500).contains(&status) || [401, 403, 408, 429].contains(&status),
+    };
+    if let Some(status) = absent.status.iter().flatten().find(is_other) {
+        let reason = format!(
+            "{status} is not allowed; use 4xx, except 401, 403, 408 and 429, or 2xx together with jq"
+        );
+        return invalid(format!("{field}.status"), reason);
+    }
+    absent.jq.as_ref().map_or(Ok(()), |text| jq(&format!("{field}.jq"), text))
+}
+
+fn check_transforms(field: &str, steps: Option<&Vec<Step>>) -> Outcome {
+    for (index, step) in steps.into_iter().flatten().enumerate() {
+        let field = format!("{field}.transforms[{index}]");
+        match step {
+            Step::Select(list) => pointers(&format!("{field}.selectAttributes"), Some(list))?,
+            Step::Exclude(list) => pointers(&format!("{field}.excludeAttributes"), Some(list))?,
+            Step::Jq(expression) => {
+                let field = format!("{field}.jqExpression");
+                // The jq expression of a template is only known after rendering.
+                if !expression.contains("{{") {
+                    jq(&field, expression)?;
                 }
+                template(Kind::Jq, &field, Some(expression))?;
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn template(&self, kind: TemplateField, field: &str, text: Option<&String>) -> Outcome {
-        match said(text) {
-            Some(text) => (self.template)(kind, text).or_else(|reason| invalid(field, reason)),
-            None => Ok(()),
-        }
-    }
+fn template(kind: Kind, field: &str, text: Option<&String>) -> Outcome {
+    valid(field, said(text).map_or(Ok(()), |text| Template::parse(text, kind).map(drop)))
+}
+
+fn identity(field: &str, text: Option<&String>) -> Outcome {
+    valid(field, said(text).map_or(Ok(()), |text| IdentityTemplate::parse(text).map(drop)))
+}
+
+fn jq(field: &str, text: &str) -> Outcome {
+    valid(field, Program::compile(text, Origin::Metadata).map(drop))
+}
+
+fn valid(field: &str, parsed: Result<(), impl Display>) -> Outcome {
+    parsed.or_else(|error| invalid(field, error.to_string()))
 }
 
 /// Checks pointers and parameter names. The two parameters must differ, because a request cannot have both.
