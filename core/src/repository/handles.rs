@@ -3,12 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once, Weak};
 
-use git2::{Config, ConfigLevel, Repository};
+use git2::{Config, ConfigLevel, ErrorCode, Repository};
 use parking_lot::Mutex;
 
 use super::RepositoryError;
 use super::directories::Directories;
 use super::packs::{Look, Packs};
+
+/// Returns `None` if the object or the ref does not exist.
+pub(super) fn found<T>(result: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+    match result {
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
 
 /// Open handles of one bare repository, lent to one thread at a time.
 ///

@@ -5,13 +5,13 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use git2::{ErrorCode, Oid, Repository};
+use git2::{Oid, Repository};
 
 use super::diff::{self, ChangeStatus, FileChange};
 use super::git_tree::root_of;
 use super::payload_name::is_payload;
 use super::tree::join;
-use super::{EntryKind, RepositoryError, Revision, Tree};
+use super::{EntryKind, RepositoryError, Revision, Tree, handles};
 use crate::path::LogicalPath;
 
 /// A resource that an earlier revision declared and a later one does not.
@@ -38,13 +38,9 @@ struct Commit {
 
 /// Reads a commit; `None` if the repository does not have it.
 fn read(repository: &Repository, id: Oid) -> Result<Option<Commit>, RepositoryError> {
-    match repository.find_commit(id) {
-        Ok(commit) => {
-            Ok(Some(Commit { time: commit.time().seconds(), parents: commit.parent_ids().collect() }))
-        }
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(RepositoryError::git(format!("read commit {id}"))(error)),
-    }
+    let failed = |error| RepositoryError::git(format!("read commit {id}"))(error);
+    let commit = handles::found(repository.find_commit(id)).map_err(failed)?;
+    Ok(commit.map(|commit| Commit { time: commit.time().seconds(), parents: commit.parent_ids().collect() }))
 }
 
 /// Whether `target` is `base` or descends from it. False if `base` is not in the repository.

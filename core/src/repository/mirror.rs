@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use git2::{ErrorCode, Repository, RepositoryInitOptions};
+use git2::{Repository, RepositoryInitOptions};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::connection::{self, Purpose};
 use super::fetch::Quota;
 use super::git_tree::{root_of, size_of};
-use super::handles::{Handles, open};
+use super::handles::{Handles, found, open};
 use super::history::{self, Undeclared};
 use super::{FileChange, GitTree, Remote, RepositoryError, Revision, diff, fetch};
 use crate::atomic::{Mode, write_atomically};
@@ -142,10 +142,9 @@ impl Mirror {
 
     /// Returns the commit of the branch at the last successful fetch.
     pub fn tip(&self) -> Result<Option<Revision>, RepositoryError> {
-        self.with(|repository| match repository.refname_to_id(TIP) {
-            Ok(id) => Ok(Some(Revision::of(id))),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(RepositoryError::git("read the tip of the mirror")(error)),
+        self.with(|repository| {
+            let tip = found(repository.refname_to_id(TIP));
+            Ok(tip.map_err(RepositoryError::git("read the tip of the mirror"))?.map(Revision::of))
         })
     }
 

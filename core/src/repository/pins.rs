@@ -1,9 +1,7 @@
 //! Refs that keep commits of the mirror readable after changes of the branch.
 
-use git2::ErrorCode;
-
 use super::git_tree::root_of;
-use super::{Mirror, RepositoryError, Revision};
+use super::{Mirror, RepositoryError, Revision, handles};
 
 /// The prefix of the refs of pins.
 const PINS: &str = "refs/declarest/pins/";
@@ -33,12 +31,7 @@ impl Mirror {
         let reference = pin_ref(name)?;
         self.with(|repository| {
             let removed = repository.find_reference(&reference).and_then(|mut found| found.delete());
-            match removed {
-                Err(error) if error.code() != ErrorCode::NotFound => {
-                    Err(RepositoryError::git(format!("remove the pin {name}"))(error))
-                }
-                _ => Ok(()),
-            }
+            handles::found(removed).map(drop).map_err(RepositoryError::git(format!("remove the pin {name}")))
         })
     }
 

@@ -48,12 +48,8 @@ impl Worktree {
             Ok(revision) => revision.oid().map(Some),
             Err(RepositoryError::BranchMissing { .. }) => {
                 let forgotten = repository.find_reference(&tracking).and_then(|mut found| found.delete());
-                match forgotten {
-                    Err(error) if error.code() != ErrorCode::NotFound => {
-                        Err(self.git("forget a branch of the remote in")(error))
-                    }
-                    _ => Ok(None),
-                }
+                let absent = handles::found(forgotten).map(|_| None);
+                absent.map_err(self.git("forget a branch of the remote in"))
             }
             Err(error) => Err(error),
         }
@@ -61,10 +57,8 @@ impl Worktree {
 
     /// Returns the commit of a ref; `None` if the ref does not exist.
     pub(super) fn tip(&self, repository: &Repository, name: &str) -> Result<Option<Oid>, RepositoryError> {
-        match repository.find_reference(name).and_then(|found| found.peel_to_commit()) {
-            Ok(commit) => Ok(Some(commit.id())),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(self.git(&format!("read {name} of"))(error)),
-        }
+        let commit = repository.find_reference(name).and_then(|found| found.peel_to_commit());
+        let commit = handles::found(commit).map_err(self.git(&format!("read {name} of")))?;
+        Ok(commit.map(|commit| commit.id()))
     }
 }
