@@ -134,9 +134,8 @@ impl Reservation {
 /// The pools of one process.
 #[derive(Debug)]
 struct Budget {
-    desired: Semaphored,
-    answers: Semaphored,
-    artifacts: Semaphored,
+    /// By [`Pool`].
+    pools: [Semaphored; 3],
     /// Held while a payload of unknown size is decoded, before its memory is reserved.
     measuring: Mutex<()>,
 }
@@ -156,20 +155,20 @@ impl Semaphored {
 
 impl Budget {
     fn new(bytes: usize) -> Self {
-        Self {
-            desired: Semaphored::new(bytes / 5),
-            answers: Semaphored::new(bytes / 5),
-            artifacts: Semaphored::new(bytes / 5),
-            measuring: Mutex::default(),
-        }
+        Self { pools: [(); 3].map(|()| Semaphored::new(bytes / 5)), measuring: Mutex::default() }
     }
 
     fn pool(&self, pool: Pool) -> &Semaphored {
-        match pool {
-            Pool::Desired => &self.desired,
-            Pool::Answers => &self.answers,
-            Pool::Artifacts => &self.artifacts,
+        &self.pools[pool as usize]
+    }
+
+    /// Returns the semaphore and the size of a pool, unless it is too small for `bytes`.
+    fn fitting(&self, pool: Pool, bytes: usize) -> Result<(Arc<Semaphore>, usize), Shortage> {
+        let Semaphored { units, capacity } = self.pool(pool);
+        if bytes > *capacity {
+            return Err(Shortage::TooLarge { pool, capacity: *capacity });
         }
+        Ok((Arc::clone(units), *capacity))
     }
 
     async fn reserve(&self, pool: Pool, bytes: usize, patience: Duration) -> Result<Share, Shortage> {
@@ -180,12 +179,9 @@ impl Budget {
     }
 
     fn acquire_now(&self, pool: Pool, bytes: usize) -> Result<Share, Shortage> {
-        let Semaphored { units, capacity } = self.pool(pool);
-        if bytes > *capacity {
-            return Err(Shortage::TooLarge { pool, capacity: *capacity });
-        }
-        let permit = Arc::clone(units).try_acquire_many_owned(units_of(bytes));
-        let busy = |_| Shortage::Busy { pool, needed: bytes, capacity: *capacity };
+        let (units, capacity) = self.fitting(pool, bytes)?;
+        let permit = units.try_acquire_many_owned(units_of(bytes));
+        let busy = |_| Shortage::Busy { pool, needed: bytes, capacity };
         Ok(Share(Some(Arc::new(permit.map_err(busy)?))))
     }
 
@@ -195,13 +191,9 @@ impl Budget {
         bytes: usize,
         patience: Duration,
     ) -> Result<OwnedSemaphorePermit, Shortage> {
-        let Semaphored { units, capacity } = self.pool(pool);
-        let capacity = *capacity;
-        if bytes > capacity {
-            return Err(Shortage::TooLarge { pool, capacity });
-        }
+        let (units, capacity) = self.fitting(pool, bytes)?;
         let busy = || Shortage::Busy { pool, needed: bytes, capacity };
-        let acquired = Arc::clone(units).acquire_many_owned(units_of(bytes));
+        let acquired = units.acquire_many_owned(units_of(bytes));
         let permit = tokio::time::timeout(patience, acquired).await.map_err(|_| busy())?;
         // The semaphore is never closed.
         permit.map_err(|_| busy())
