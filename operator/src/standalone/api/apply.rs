@@ -22,16 +22,13 @@ pub(crate) struct Manager {
     pub operation: Operation,
     pub api_version: String,
     /// `status`, or empty.
-    pub subresource: &'static str,
+    pub subresource: String,
 }
 
 /// One entry of `managedFields`.
 #[derive(Clone, Debug)]
 struct Managed {
-    name: String,
-    operation: Operation,
-    api_version: String,
-    subresource: String,
+    manager: Manager,
     time: Value,
     fields: FieldSet,
 }
@@ -39,53 +36,47 @@ struct Managed {
 impl Managed {
     fn decode(entry: &Value) -> Self {
         let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-        Self {
+        let manager = Manager {
             name: text("manager"),
             operation: if entry["operation"] == "Apply" { Operation::Apply } else { Operation::Update },
             api_version: text("apiVersion"),
             subresource: text("subresource"),
-            time: entry["time"].clone(),
-            fields: FieldSet::decode(&entry["fieldsV1"]),
-        }
+        };
+        Self { manager, time: entry["time"].clone(), fields: FieldSet::decode(&entry["fieldsV1"]) }
     }
 
     fn encode(&self) -> Value {
+        let Manager { name, operation, api_version, subresource } = &self.manager;
         let mut entry = json!({
-            "manager": self.name,
-            "operation": self.operation.into_str(),
-            "apiVersion": self.api_version,
+            "manager": name,
+            "operation": operation.into_str(),
+            "apiVersion": api_version,
             "time": self.time,
             "fieldsType": "FieldsV1",
             "fieldsV1": self.fields.encode(),
         });
-        if !self.subresource.is_empty() {
-            entry["subresource"] = json!(self.subresource);
+        if !subresource.is_empty() {
+            entry["subresource"] = json!(subresource);
         }
         entry
     }
 
     /// Returns the name of the manager in conflict messages.
     fn describe(&self) -> String {
-        let mut text = format!("\"{}\"", self.name);
-        if !self.subresource.is_empty() {
-            text = format!("{text} with subresource \"{}\"", self.subresource);
+        let Manager { name, operation, api_version, subresource } = &self.manager;
+        let mut text = format!("\"{name}\"");
+        if !subresource.is_empty() {
+            text = format!("{text} with subresource \"{subresource}\"");
         }
-        if self.operation == Operation::Update {
+        if *operation == Operation::Update {
             text.push_str(" using ");
-            text.push_str(&self.api_version);
+            text.push_str(api_version);
             if let Some(time) = self.time.as_str() {
                 text.push_str(" at ");
                 text.push_str(time);
             }
         }
         text
-    }
-
-    fn is(&self, manager: &Manager) -> bool {
-        self.name == manager.name
-            && self.operation == manager.operation
-            && self.subresource == manager.subresource
-            && self.api_version == manager.api_version
     }
 }
 
@@ -111,15 +102,9 @@ impl Managers {
     }
 
     fn entry(&mut self, manager: &Manager, time: &str) -> &mut Managed {
-        let position = self.0.iter().position(|managed| managed.is(manager)).unwrap_or_else(|| {
-            self.0.push(Managed {
-                name: manager.name.clone(),
-                operation: manager.operation,
-                api_version: manager.api_version.clone(),
-                subresource: manager.subresource.to_owned(),
-                time: json!(time),
-                fields: FieldSet::default(),
-            });
+        let position = self.0.iter().position(|managed| managed.manager == *manager).unwrap_or_else(|| {
+            let (manager, time) = (manager.clone(), json!(time));
+            self.0.push(Managed { manager, time, fields: FieldSet::default() });
             self.0.len() - 1
         });
         &mut self.0[position]
@@ -186,7 +171,7 @@ pub(crate) fn apply(
 
     // Remove the fields that the manager no longer applies and no other manager owns.
     let mut others = FieldSet::default();
-    for managed in managers.0.iter().filter(|managed| !managed.is(manager)) {
+    for managed in managers.0.iter().filter(|managed| managed.manager != *manager) {
         others.union(&managed.fields);
     }
     let entry = managers.entry(manager, time);
@@ -200,7 +185,7 @@ pub(crate) fn apply(
     // Record the new owners, or report conflicts.
     let (changed, removed) = FieldSet::compare(&ownable(live), &ownable(&merged), schema);
     take_over(&mut managers, &changed, manager, force)?;
-    for managed in managers.0.iter_mut().filter(|managed| !managed.is(manager)) {
+    for managed in managers.0.iter_mut().filter(|managed| managed.manager != *manager) {
         managed.fields.subtract(&removed);
     }
     if !(changed.is_empty() && removed.is_empty()) {
@@ -217,7 +202,7 @@ fn take_over(
     force: bool,
 ) -> Result<(), StatusError> {
     let mut conflicts = Vec::new();
-    for managed in managers.0.iter_mut().filter(|managed| !managed.is(manager)) {
+    for managed in managers.0.iter_mut().filter(|managed| managed.manager != *manager) {
         let taken = managed.fields.intersection(changed);
         if force {
             managed.fields.subtract(&taken);

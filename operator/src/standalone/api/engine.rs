@@ -95,7 +95,7 @@ impl Target {
             name: if options.manager.is_empty() { "unknown".to_owned() } else { options.manager.clone() },
             operation,
             api_version: self.resource.api_version(),
-            subresource: if self.endpoint == Endpoint::Status { "status" } else { "" },
+            subresource: if self.endpoint == Endpoint::Status { "status" } else { "" }.to_owned(),
         }
     }
 }
