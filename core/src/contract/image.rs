@@ -24,16 +24,11 @@ impl ImageRef {
         if text.len() > MAX_LENGTH {
             return None;
         }
-        let (rest, digest) = match text.split_once('@') {
-            Some((rest, digest)) => (rest, Some(digest)),
-            None => (text, None),
-        };
+        let (rest, digest) = text.split_once('@').map_or((text, None), |(rest, digest)| (rest, Some(digest)));
         // A colon before the last slash is that of a port.
         let last_slash = rest.rfind('/').map_or(0, |slash| slash + 1);
-        let (name, tag) = match rest[last_slash..].split_once(':') {
-            Some((last, tag)) => (&rest[..last_slash + last.len()], Some(tag)),
-            None => (rest, None),
-        };
+        let tag = rest[last_slash..].split_once(':').map(|(_, tag)| tag);
+        let name = tag.map_or(rest, |tag| &rest[..rest.len() - tag.len() - 1]);
         let (host, path) = match name.split_once('/') {
             Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => (host, path),
             _ => (DOCKER_HUB, name),

@@ -115,10 +115,8 @@ impl OciSource {
         let text = text.trim();
         let reference = text.strip_prefix("oci://").unwrap_or(text);
         let refuse = |reason: String| ContractError::Reference(reason);
-        let (image, query) = match reference.split_once('?') {
-            Some((image, query)) => (image, Some(query)),
-            None => (reference, None),
-        };
+        let (image, query) =
+            reference.split_once('?').map_or((reference, None), |(image, query)| (image, Some(query)));
         let constraint = match query.map(|query| query.strip_prefix("version=")) {
             None => None,
             Some(Some(text)) => {
@@ -129,10 +127,8 @@ impl OciSource {
                 return Err(refuse("the only parameter of an image is version=CONSTRAINT".to_owned()));
             }
         };
-        let (name, digest) = match image.split_once('@') {
-            Some((name, digest)) => (name, Some(digest)),
-            None => (image, None),
-        };
+        let (name, digest) =
+            image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
         let start = name.rfind('/').map_or(0, |slash| slash + 1);
         let tag = name[start..].split_once(':').map(|(_, tag)| tag);
         let base = tag.map_or(name, |tag| &name[..name.len() - tag.len() - 1]);
