@@ -123,7 +123,7 @@ pub trait Categorized: std::error::Error {
 ///     Status(u16),
 ///     #[error("the order has no items")]
 ///     Empty,
-///     #[error("there is no customer {0}")]
+///     #[error("customer {0} does not exist")]
 ///     Customer(String),
 /// }
 ///

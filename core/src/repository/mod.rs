@@ -49,7 +49,7 @@ pub use layout::{
     resources,
 };
 pub use memory_tree::MemoryTree;
-pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach, metadata_file, metadata_place};
+pub use metadata_files::{MetadataDocument, MetadataFiles, MetadataReach, metadata_place};
 pub use mirror::Mirror;
 pub use payload_name::{DEFAULTS_EXTENSIONS, is_profile_name};
 pub use remote::{Remote, RemoteAuth, RemoteUrl};

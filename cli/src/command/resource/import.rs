@@ -228,16 +228,13 @@ impl ImportOptions {
             crawl.fail(&at, Failure::invalid(message));
         }
         let items = Item::listed(members, &workspace.metadata)?;
-        let drafts = items.into_iter().map(|Item { path, payload, .. }| Draft::new(path, payload));
-        let mut drafts: Vec<_> = drafts.collect();
-        let mut others = Vec::new();
-        drafts.retain(|draft| match check_names(store, &workspace.metadata, draft) {
-            Ok(()) => true,
-            Err(error) => {
-                others.push(error);
-                false
+        let (mut drafts, mut others) = (Vec::new(), Vec::new());
+        for draft in items.into_iter().map(|Item { path, payload, .. }| Draft::new(path, payload)) {
+            match check_names(store, &workspace.metadata, &draft) {
+                Ok(()) => drafts.push(draft),
+                Err(error) => others.push(error),
             }
-        });
+        }
         if let [first, more @ ..] = &others[..] {
             let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
             crawl.fail(&at, Failure::invalid(format!("{first}{more}")));

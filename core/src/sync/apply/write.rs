@@ -154,7 +154,7 @@ impl Writer {
         if action.step == Step::Update
             && let Some(again) = self.below_new_parents(action, at.as_ref(), planned).await?
         {
-            return Ok(Prepared::Again(Box::new(again)));
+            return Ok(again);
         }
         if waited && action.step == Step::Update {
             let desired = self.desired(&action.path).await?;
@@ -203,7 +203,7 @@ impl Writer {
         action: &Action,
         at: Option<&LogicalPath>,
         planned: Option<&LogicalPath>,
-    ) -> Result<Option<Action>, SyncError> {
+    ) -> Result<Option<Prepared>, SyncError> {
         let lacks_ids = self.knows_new_parents(&action.path) == Some(false);
         if at == planned && !lacks_ids {
             return Ok(None);
@@ -221,10 +221,7 @@ impl Writer {
             Err(error) if error.category() == Category::NotFound => Observed::new(located, None),
             read => read?,
         };
-        let again = self.decided((action.step, action.reason), desired, observed).await?;
-        let nothing = || Action::new(action.path.clone(), Step::Skip, Reason::Equal);
-        let again = again.unwrap_or_else(nothing);
-        Ok(Some(Action { mark: action.mark.clone(), ..again }))
+        self.again(action, desired, observed).await.map(Some)
     }
 
     /// Returns `desired` at the path `moved`, if there is one.

@@ -12,7 +12,6 @@ use crate::sync::model::{
     Action, Call, Doubt, Intent, Observed, Options, Reason, Resource, Sending, Step, SyncError, Wanted,
     WrittenValues, is_alike,
 };
-
 use crate::sync::plan::saved;
 
 /// Returns the action for one desired resource. Fails if metadata does not fit the payload, or if the payload cannot be
@@ -41,7 +40,7 @@ fn converge(
         }
         return Ok(action(Step::Create, Reason::Missing).sending(Call::create_first(desired, &observed.at)));
     };
-    check_id(desired, payload)?;
+    check_id(desired, observed)?;
     // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored,
     // unless it is also the alias, which may change.
     let found = &observed.at.identity.remote_id;
@@ -65,7 +64,8 @@ fn converge(
 
 /// Fails if the server shows another resource at the address of the only name of `desired`, which its payload states: some
 /// servers ignore parts of names.
-fn check_id(desired: &Resource, payload: &Value) -> Result<(), SyncError> {
+fn check_id(desired: &Resource, observed: &Observed) -> Result<(), SyncError> {
+    let Some(payload) = &observed.payload else { return Ok(()) };
     let (rules, wanted) = (&desired.rules, Wanted::of(desired));
     let has_other_names =
         rules.identity().any_explicit() || rules.resolved().singleton || states_address(rules);
@@ -103,7 +103,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
         // The server decides whether this is possible.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
         Intent::Update => {
-            observed.payload.as_ref().map_or(Ok(()), |payload| check_id(desired, payload))?;
+            check_id(desired, observed)?;
             requested(desired, Step::Update, update(desired, observed)?)
         }
         Intent::Delete => match prune(desired, observed)? {
@@ -219,7 +219,7 @@ fn conceal(action: &mut Action, secrets: &DeclaredSecrets) -> bool {
 /// Returns the deletion of a resource that is not declared now; `None` if the server does not have it.
 pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>, SyncError> {
     let action = Action::new(declared.path.clone(), Step::Delete, Reason::Undeclared);
-    observed.payload.as_ref().map_or(Ok(()), |payload| check_id(declared, payload))?;
+    check_id(declared, observed)?;
     if let (OnRemove::Reset(payload), Some(shown)) =
         (declared.rules.resolved().on_remove(), &observed.payload)
     {

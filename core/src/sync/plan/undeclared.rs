@@ -185,11 +185,12 @@ impl Candidates {
     /// Returns the declared resource of the same collection that has the alias `shown`, which the server shows at the
     /// address of `candidate`, if the names differ only in what some servers ignore.
     async fn namesake(&self, candidate: &Resource, shown: &str) -> Result<Option<LogicalPath>, SyncError> {
-        let Some(path) = candidate.path.parent() else { return Ok(None) };
-        let is_alike = Wanted::of(candidate).alias.is_some_and(|alias| is_alike(alias, shown));
-        let Some(collection) = self.claims.all(&candidate.path).await?.get(&path).filter(|_| is_alike) else {
+        // Only then, all declared resources are needed.
+        if !Wanted::of(candidate).alias.is_some_and(|alias| is_alike(alias, shown)) {
             return Ok(None);
-        };
+        }
+        let Some(path) = candidate.path.parent() else { return Ok(None) };
+        let Some(collection) = self.claims.all(&candidate.path).await?.get(&path) else { return Ok(None) };
         let claims = self.claims.of(&path, collection).await?;
         Ok(claims.iter().find(|claim| claim.alias.as_deref() == Some(shown)).map(|claim| claim.path.clone()))
     }
