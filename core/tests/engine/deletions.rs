@@ -169,3 +169,28 @@ async fn a_parent_of_declared_resources_is_reset() {
     assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
     assert_eq!(world.live("/flags/dark"), r#"{"id":"dark","on":false}"#);
 }
+
+/// The server has rejected one of them only until the run wrote another resource. What waits for it is deleted after it.
+#[tokio::test]
+async fn a_rejected_deletion_is_sent_again_after_other_writes() {
+    let world = zones();
+    world.declare("records/new/resource.json", r#"{"id":"new","zone":"b"}"#);
+    world.server.fail(Matcher::new("DELETE", "/records/www"), 409, 1);
+    let report = world.sync_on(&world.server.url(), &CLOSED).await;
+    assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 2), "{report:?}");
+    assert_eq!(world.server.counts().of("DELETE", "/records/www"), 2);
+}
+
+/// Some servers delete children only together with their parent.
+#[tokio::test]
+async fn a_rejected_deletion_below_a_deleted_parent_is_done() {
+    let world = World::new(Config::default(), &[]);
+    world.server.put_by_hand("/items/main", parsed(r#"{"id":"main"}"#));
+    world.server.put_by_hand("/items/main/parts/c", parsed(r#"{"id":"c"}"#));
+    world.server.fail(Matcher::new("DELETE", "/items/main/parts/c"), 500, usize::MAX);
+    let candidates = [("/items/main", r#"{"id":"main"}"#), ("/items/main/parts/c", r#"{"id":"c"}"#)];
+    let options = Options { allow_empty: true, ..Options::default() };
+    let report = world.sync_with(&world.server.url(), &candidates, &options).await;
+    assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 1), "{report:?}");
+    assert_eq!(world.live("/items/main/parts/c"), "absent");
+}

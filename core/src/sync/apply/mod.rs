@@ -7,7 +7,8 @@
 //! given    ids that the server assigned to created resources
 //! order    the order of actions
 //! remarks  texts about resources that differ after a write
-//! write    one action
+//! sender   requests, each when its turn comes
+//! write    the request of one action
 //! ```
 
 mod affected;
@@ -16,15 +17,11 @@ mod created;
 mod given;
 mod order;
 mod remarks;
+mod sender;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-
-use futures::future::BoxFuture;
-use http::Method;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore, SemaphorePermit};
 
 use super::plan::Plan;
 use super::plan::graph::Order;
@@ -34,11 +31,12 @@ use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
-    Action, Call, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Selection, Sending,
-    Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
+    Action, Candidate, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Selection,
+    Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
-use write::{Prepared, Writer};
+use sender::Sender;
+use write::Writer;
 
 /// The number of requests that are prepared while others are sent: reading the payload and its secrets takes time.
 const AHEAD: usize = 32;
@@ -70,6 +68,10 @@ pub struct Execution {
     scope: Option<(LogicalPath, bool)>,
     options: Options,
     former: Option<Arc<dyn Tree>>,
+    /// The resources to delete that are no longer declared.
+    candidates: HashMap<LogicalPath, Candidate>,
+    /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
+    needed: Vec<(LogicalPath, LogicalPath)>,
 }
 
 impl Execution {
@@ -78,11 +80,11 @@ impl Execution {
         let options = plan.options.clone();
         let earlier = options.recurrences.as_deref().cloned();
         let tally = Tally::new(earlier.unwrap_or_default(), plan.whole_scope);
-        let (slots, stop) = (Semaphore::new(session.client.max_concurrency()), stop.clone());
         let writer = Writer::new(session, plan);
-        let sender = Arc::new(Sender { writer, slots, addresses: Mutex::default(), stop });
+        let sender = Arc::new(Sender::new(writer, session.client.max_concurrency(), stop));
         let (report, missing, deferred, replaced, doomed, written) = Default::default();
-        let (endangered, counted, scope) = (BTreeSet::new(), BTreeSet::new(), plan.scope.clone());
+        let (endangered, counted, needed, scope) =
+            (BTreeSet::new(), BTreeSet::new(), Vec::new(), plan.scope.clone());
         Self {
             sender,
             tally,
@@ -98,6 +100,8 @@ impl Execution {
             scope,
             options,
             former,
+            candidates: plan.candidates.clone(),
+            needed,
         }
     }
 
@@ -122,13 +126,20 @@ impl Execution {
             let mut selection = Selection {
                 former: self.former.clone(),
                 declared: Some(self.declared),
-                sent: Sent { deletions: self.report.stats.pruned, replaced: self.doomed.len() },
+                sent: Sent {
+                    deletions: self.report.stats.pruned,
+                    replaced: self.doomed.len(),
+                    is_approved: true,
+                },
                 ..Selection::default()
             };
             for path in again.into_keys() {
-                match self.sender.writer.given.get(&path) {
-                    Some(given) => selection.given.push(given.clone()),
-                    None => selection.resources.extend(files(&session, path).await),
+                if let Some(candidate) = self.candidates.get(&path) {
+                    selection.prune.push(candidate.clone());
+                } else if let Some(given) = self.sender.writer.given.get(&path) {
+                    selection.given.push(given.clone());
+                } else {
+                    selection.resources.extend(files(&session, path).await);
                 }
             }
             let (options, stop) = (&self.options, &self.sender.stop);
@@ -211,15 +222,25 @@ impl Execution {
     }
 
     /// Returns the resources to try again, and removes their failures: after progress, those that may lack another one,
-    /// and always created ones that are incomplete and those that are replaced.
+    /// and always created ones that are incomplete and those that are replaced. If the server rejected a deletion, what
+    /// was kept because of it is decided again, too.
     fn take_again(&mut self, progress: bool) -> BTreeMap<LogicalPath, Option<Failure>> {
         let incomplete = self.deferred.iter().chain(&self.replaced);
         let mut again: BTreeMap<_, _> = incomplete.cloned().map(|path| (path, None)).collect();
         if self.options.intent != Intent::Converge || !progress {
             return again;
         }
-        for failure in std::mem::take(&mut self.report.failures) {
-            if failure.may_pass && failure.operation != PRUNE {
+        let failures = std::mem::take(&mut self.report.failures);
+        let is_candidate =
+            |failure: &Failure| failure.operation == PRUNE && self.candidates.contains_key(&failure.path);
+        let decides_again = failures.iter().any(|failure| failure.may_pass && is_candidate(failure));
+        let was_kept = |failure: &Failure| {
+            let is_conflict = failure.reason == FailureReason::Category(Category::Conflict);
+            is_candidate(failure) && is_conflict && failure.http_status.is_none()
+        };
+        for failure in failures {
+            let may_pass = failure.may_pass && (failure.operation != PRUNE || is_candidate(&failure));
+            if may_pass || decides_again && was_kept(&failure) {
                 self.missing.remove(&failure.path);
                 again.insert(failure.path.clone(), Some(failure));
             } else {
@@ -232,6 +253,7 @@ impl Execution {
     /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, needed, .. } = plan;
+        self.needed.extend(needed);
         let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
         let category = |failure: &Failure| match failure.reason {
             FailureReason::Category(category) => Some(category),
@@ -270,7 +292,7 @@ impl Execution {
         }
         self.doubt_written(writes.iter().chain(&deletions)).await;
         self.write(writes).await;
-        self.delete(deletions, &needed).await;
+        self.delete(deletions).await;
     }
 
     async fn write(&mut self, writes: Vec<Arc<Action>>) {
@@ -335,7 +357,7 @@ impl Execution {
         save(written).await;
     }
 
-    async fn delete(&mut self, mut deletions: Vec<Arc<Action>>, needed: &[(LogicalPath, LogicalPath)]) {
+    async fn delete(&mut self, mut deletions: Vec<Arc<Action>>) {
         // Those that the plan refuses because they may be declared.
         let is_refused = |failure: &&Failure| {
             failure.operation == PRUNE && failure.reason == FailureReason::Category(Category::Conflict)
@@ -351,7 +373,7 @@ impl Execution {
             }
         }
         deletions.retain(|action| {
-            let obstacle = referred.remove(&action.path).or_else(|| self.obstacle(action, needed));
+            let obstacle = referred.remove(&action.path).or_else(|| self.obstacle(action));
             self.report.failures.extend(obstacle.as_ref().map(|error| action.failed(error)));
             spared.extend(obstacle.is_some().then(|| action.path.clone()));
             obstacle.is_none()
@@ -401,7 +423,7 @@ impl Execution {
     }
 
     /// Returns the reason why a deletion must not be sent.
-    fn obstacle(&self, action: &Action, needed: &[(LogicalPath, LogicalPath)]) -> Option<SyncError> {
+    fn obstacle(&self, action: &Action) -> Option<SyncError> {
         let path = action.path.clone();
         if self.sender.stop.left_out().is_some() && !action.replaces() {
             let reason = format!("{path}: resources that may need it were not read");
@@ -410,7 +432,7 @@ impl Execution {
         let is_needed = |(dependency, by): &&(LogicalPath, LogicalPath)| {
             path.is_within(dependency) && !by.is_within(&path)
         };
-        if let Some((_, by)) = needed.iter().find(is_needed) {
+        if let Some((_, by)) = self.needed.iter().find(is_needed) {
             return Some(SyncError::NotDeleted(format!("{path}: {by}, which depends on it, is not deleted")));
         }
         if let Some(created) = moved_to(&path, &self.missing) {
@@ -481,108 +503,4 @@ fn moved_to<'m>(path: &LogicalPath, missing: &'m BTreeSet<LogicalPath>) -> Optio
             && created.segments().next() == path.segments().next()
     };
     missing.iter().find(is_moved)
-}
-
-/// The permission to send one request.
-struct Turn<'a> {
-    _shared: Option<OwnedRwLockReadGuard<()>>,
-    _alone: Option<OwnedRwLockWriteGuard<()>>,
-    _slot: Option<SemaphorePermit<'a>>,
-}
-
-/// The state that the tasks of one run share.
-struct Sender {
-    writer: Writer,
-    /// One slot for each request that may run at once. An action that waits for a slot can still be stopped.
-    slots: Semaphore,
-    /// A lock for each address that is written: several resources may share an address.
-    addresses: Mutex<HashMap<String, Arc<RwLock<()>>>>,
-    stop: Stop,
-}
-
-impl Sender {
-    /// Executes `action`, unless it must not be executed because `failed` was not: its parent was not created, or what
-    /// depends on it was not deleted. Returns a boxed future, because the compiler limits the depth of types.
-    fn send(
-        self: Arc<Self>,
-        action: Arc<Action>,
-        failed: Option<LogicalPath>,
-    ) -> BoxFuture<'static, Result<Done, SyncError>> {
-        Box::pin(async move { self.attempt(&action, failed).await })
-    }
-
-    async fn attempt(&self, action: &Action, failed: Option<LogicalPath>) -> Result<Done, SyncError> {
-        if let Some(failed) = failed {
-            let path = &action.path;
-            return Err(if action.step == Step::Delete {
-                let reason = format!("{path}: {failed}, which depends on it, could not be deleted");
-                SyncError::NotDeleted(reason)
-            } else {
-                SyncError::ParentFailed(path.clone(), failed)
-            });
-        }
-        self.stop.check(&action.path)?;
-        if action.is_impossible() {
-            let reason = "its request cannot be made".to_owned();
-            return Err(SyncError::NotAttempted(action.path.clone(), reason));
-        }
-        let outcome = self.stop.written(&action.path, self.prepare_and_write(action).await);
-        outcome.map_err(|error| match error {
-            SyncError::Server(_) | SyncError::Fixed(_) if self.writer.has_created(&action.path) => {
-                SyncError::Incomplete(Box::new(error))
-            }
-            other => other,
-        })
-    }
-
-    async fn prepare_and_write(&self, action: &Action) -> Result<Done, SyncError> {
-        let prepared = self.writer.prepare(action).await?;
-        let (action, call) = match &prepared {
-            Prepared::AsPlanned => (action, action.call()),
-            Prepared::Call(call) => (action, Some(call.as_ref())),
-            Prepared::Again(again) => (again.as_ref(), again.call()),
-        };
-        let Some(call) = call else { return Ok(Done::NOTHING) };
-        let written = {
-            let _turn = self.turn(action, call).await?;
-            self.writer.write(action, call).await
-        };
-        let written = match written {
-            Ok((done, None)) => Ok(done),
-            // Its address may be that of other resources, and requests to one address are sent one after the other.
-            Ok((done, Some(update))) => {
-                let _turn = self.turn(action, &update).await?;
-                self.writer.complete(action, call, &update).await.map(|()| done)
-            }
-            Err(error) => Err(error),
-        };
-        if written.is_err() {
-            self.stop.failed();
-        }
-        written
-    }
-
-    /// Waits until the request may be sent. The result is held until it was answered.
-    async fn turn(&self, action: &Action, call: &Call) -> Result<Turn<'_>, SyncError> {
-        let address = self.address(&call.request.path);
-        // Several POST requests to an address may run at once, but not together with another write.
-        let (shared, alone) = if call.request.method == Method::POST {
-            (Some(address.read_owned().await), None)
-        } else {
-            (None, Some(address.write_owned().await))
-        };
-        // The semaphore is never closed.
-        let slot = self.slots.acquire().await.ok();
-        self.stop.check(&action.path)?;
-        Ok(Turn { _shared: shared, _alone: alone, _slot: slot })
-    }
-
-    fn address(&self, path: &str) -> Arc<RwLock<()>> {
-        let mut addresses = self.addresses.lock();
-        // Drops locks that no action uses.
-        if addresses.len() > 1024 {
-            addresses.retain(|_, address| Arc::strong_count(address) > 1);
-        }
-        Arc::clone(addresses.entry(path.to_owned()).or_default())
-    }
 }

@@ -1,5 +1,6 @@
 //! The resources of a run.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::{Failure, FailureReason, LIST, Resource, SyncError};
@@ -39,6 +40,8 @@ pub struct Sent {
     pub deletions: usize,
     /// The number of those of declared resources, which are created again.
     pub replaced: usize,
+    /// Whether the limit allowed the deletions of resources that are no longer declared. Only those are sent again.
+    pub is_approved: bool,
 }
 
 /// A path that was declared once and is not declared now.
@@ -51,6 +54,13 @@ pub struct Candidate {
     /// The revision that declared it last. Its metadata addresses the resource; if `None`, the metadata of the session
     /// does.
     pub declared_in: Option<Arc<dyn Tree>>,
+}
+
+impl fmt::Debug for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The payload may hold secrets that were declared in plain text.
+        f.debug_struct("Candidate").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Selection {

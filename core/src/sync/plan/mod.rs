@@ -31,8 +31,8 @@ use serde::Serialize;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending, Sent,
-    Stats, Step, Stop, SyncError,
+    Action, Candidate, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending,
+    Sent, Stats, Step, Stop, SyncError,
 };
 use crate::sync::observe::References;
 use graph::{Order, deadlock};
@@ -71,6 +71,9 @@ pub struct Plan {
     /// The options of the run.
     #[serde(skip)]
     pub(super) options: Options,
+    /// The candidates for deletion that the server has, in case a deletion is tried again.
+    #[serde(skip)]
+    pub(super) candidates: HashMap<LogicalPath, Candidate>,
     /// The paths that candidates for deletion depend on about which nothing could be decided, each with the candidate.
     #[serde(skip)]
     pub(super) needed: Vec<(LogicalPath, LogicalPath)>,
@@ -95,10 +98,10 @@ impl Plan {
         self.spare_below_occupied();
         self.spare_above_kept();
         self.kept.sort_by(|a, b| a.path.cmp(&b.path));
-        let Sent { deletions: sent, replaced } = self.sent;
+        let Sent { deletions: sent, replaced, is_approved } = self.sent;
         let mut doomed = Doomed { replaced, sent, ..Doomed::default() };
         for action in self.actions.iter().filter(|action| action.step == Step::Delete) {
-            if matches!(action.reason, Reason::Undeclared | Reason::Replaced) {
+            if action.replaces() || action.reason == Reason::Undeclared && !is_approved {
                 doomed.paths.push(action.path.clone());
                 doomed.replaced += usize::from(action.replaces());
             }

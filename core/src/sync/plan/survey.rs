@@ -1,6 +1,7 @@
 //! Reads the selection, and decides on each resource immediately after its read, so that a run holds only the payloads
 //! of changes, not of all resources.
 
+use std::collections::HashSet;
 use std::future::ready;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -168,9 +169,13 @@ impl Surveyor {
         if self.counts_equal && self.options.intent == Intent::Converge {
             plan.unchanged = self.bulk.take_equal(selection, &self.options).await;
         }
-        let candidates = std::mem::take(&mut selection.prune).into_iter().map(Item::Undeclared);
-        self.look_at_all(pin!(futures::stream::iter(candidates)), None, &mut plan).await;
+        let candidates = std::mem::take(&mut selection.prune);
+        let items = candidates.clone().into_iter().map(Item::Undeclared);
+        self.look_at_all(pin!(futures::stream::iter(items)), None, &mut plan).await;
         plan.needed = self.candidates.take_needed();
+        let doomed: HashSet<&LogicalPath> = plan.actions.iter().map(|action| &action.path).collect();
+        let candidates = candidates.into_iter().filter(|candidate| doomed.contains(&candidate.path));
+        plan.candidates = candidates.map(|candidate| (candidate.path.clone(), candidate)).collect();
         plan
     }
 
