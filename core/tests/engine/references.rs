@@ -395,3 +395,21 @@ async fn a_resource_that_others_refer_to_is_not_deleted(#[case] mail: &str, #[ca
     let refused = ["not deleted: /users/ana: /groups/staff refers to it; remove the reference first"];
     assert_eq!(texts, refused[..1 - pruned]);
 }
+
+/// The directory has another name than the resource: only its payload names it on the server.
+#[rstest]
+#[tokio::test]
+async fn a_reference_leads_to_the_declared_names_of_the_other_resource(#[values(true, false)] exists: bool) {
+    let collections = ["/teams", "/users"].map(str::to_owned).to_vec();
+    let mut scene = Scene::new(Config { server_ids: collections.clone(), collections, ..Config::default() });
+    scene.write("_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.declare("/teams/core", &json!({"name": "Core team"}));
+    scene.declare("/users/ana", &json!({"name": "ana", "team": r#"{{ref "/teams/core" "/id"}}"#}));
+    if exists {
+        scene.server().put_by_hand("/teams/t9", json!({"id": "t9", "name": "Core team"}));
+    }
+    for created in [2 - usize::from(exists), 0] {
+        let report = scene.run(Reading::Each).await;
+        assert_eq!((report.stats.created, report.outcome), (created, Outcome::Succeeded), "{report:?}");
+    }
+}

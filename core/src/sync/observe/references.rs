@@ -91,9 +91,8 @@ impl Remote {
         // An absent resource may be created during the run, so only contents are kept.
         let nested = self.nested(reference);
         let read = || async {
-            let observed = Box::pin(nested.get(path)).await?;
+            let (observed, secrets) = Box::pin(nested.referred_at(path)).await?;
             let payload = observed.payload.ok_or_else(|| SyncError::Absent(path.clone()))?;
-            let secrets = self.placeholders_at(path).await?;
             Ok::<_, SyncError>(Arc::new(Content { payload, rules: observed.at.rules, secrets, part: None }))
         };
         match cell(&self.references.known, path).get_or_try_init(read).await {
@@ -103,14 +102,25 @@ impl Remote {
         }
     }
 
-    /// Returns the places where the declaration of the resource at `path` has placeholders of secrets.
-    async fn placeholders_at(&self, path: &LogicalPath) -> Result<Arc<[Pointer]>, SyncError> {
+    /// Reads the resource or collection at `path`, a resource that Git declares by its declared names. Also returns the
+    /// places where the declaration has placeholders of secrets.
+    async fn referred_at(&self, path: &LogicalPath) -> Result<(Observed, Arc<[Pointer]>), SyncError> {
         let (session, at) = (self.session.clone(), path.clone());
-        let places = move || {
-            let declared = desired_at(&session, &at)?;
-            Ok(declared.map(|declared| placeholder_places(&declared.payload)).unwrap_or_default())
+        let Some(declared) = blocking(path.clone(), move || desired_at(&session, &at)).await? else {
+            return Ok((self.get(path).await?, Arc::default()));
         };
-        Ok(blocking(path.clone(), places).await?.into())
+        let secrets = placeholder_places(&declared.payload).into();
+        let read = match self.with_known_names(declared).await {
+            Ok(named) => self.read(&named).await,
+            Err(error) => Err(error),
+        };
+        match read {
+            // A read needs no proof that nothing exists. Without its names, it was not created.
+            Err(error) if error.is_lack_of_proof() || error.lacks().is_some() => {
+                Err(SyncError::Absent(path.clone()))
+            }
+            read => Ok((read?, secrets)),
+        }
     }
 
     /// Returns `resource` with a reader for the jq of its transforms, if they read other resources.
@@ -150,8 +160,8 @@ impl Remote {
             return Ok(declared);
         }
         match self.filled(self.session.resolved(declared).await?).await? {
-            (_, Some(lacking)) => Err(lacking.error),
-            (known, None) => Ok(known),
+            (known, Some(lacking)) if known.has_unknown_name() => Err(lacking.error),
+            (known, _) => Ok(known),
         }
     }
 
