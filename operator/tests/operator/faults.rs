@@ -206,6 +206,15 @@ async fn refused_credentials_and_a_dead_server_are_distinguished() {
 }
 
 #[tokio::test]
+async fn a_resource_that_the_server_cannot_process_does_not_make_the_server_unavailable() {
+    let (git, server) = (items(1), server());
+    server.fail(Matcher::method("POST"), 500, usize::MAX);
+    let world = world(&git, &server, json!({})).await;
+    let (_, message) = world.policy_reason("PartialFailure").await;
+    assert!(message.contains("500"), "{message}");
+}
+
+#[tokio::test]
 async fn a_missing_dependency_is_named_and_its_arrival_noticed() {
     let (git, server) = (items(1), server());
     let world = World::start().await;

@@ -267,15 +267,17 @@ fn of_report(report: &Report, target: &Revision) -> Outcome {
     Outcome::ready(ready_message(target.as_str()))
 }
 
-/// Returns the reason of failures. If nothing succeeded and all failures have one cause, the server is at fault.
+/// Returns the reason of failures. If nothing succeeded and all failures have one cause, the server is at fault, unless
+/// it answered 500 to all requests: many servers do so if they cannot process a request.
 fn common_reason(report: &Report) -> Reason {
     let all = |category| {
         report.stats.applied + report.stats.pruned == 0
             && report.failures.iter().all(|failure| failure.reason == FailureReason::Category(category))
     };
+    let is_unavailable = report.failures.iter().any(|failure| failure.http_status != Some(500));
     if all(Category::Auth) {
         Reason::ManagedServerAuthFailed
-    } else if all(Category::Transport) {
+    } else if all(Category::Transport) && is_unavailable {
         Reason::ManagedServerUnavailable
     } else {
         Reason::PartialFailure
