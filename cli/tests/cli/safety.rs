@@ -354,3 +354,24 @@ fn an_answer_without_content_removes_no_file(#[case] args: &[&str], #[values("",
     assert_eq!((run.code, place.files()), (2, before), "{run}");
     assert!(run.stderr.contains("has no content, so there is nothing to save"), "{run}");
 }
+
+/// A copied file has the name of the original, and only the copy is to be written.
+#[rstest]
+#[case::apply(&["resource", "apply", "/hosts/dup"])]
+#[case::apply_below(&["resource", "apply", "/hosts/dup", "-r"])]
+#[case::update(&["resource", "update", "/hosts/dup"])]
+#[case::plan(&["plan", "/hosts/dup"])]
+fn a_copy_does_not_overwrite_the_original(#[case] args: &[&str]) {
+    let server = ApiServer::rest(&["/hosts"], Ids::Stated("name"));
+    server.put("/hosts/web1", json!({"name": "web1", "notes": ""}));
+    let files = [
+        ("hosts/_/metadata.yaml", BY_NAME),
+        ("hosts/web1/resource.json", r#"{"name": "web1", "notes": ""}"#),
+        ("hosts/dup/resource.json", r#"{"name": "web1", "notes": "dup"}"#),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(args);
+    let shown = format!("{}{}", run.stdout, run.stderr);
+    assert!(run.code == 5 && shown.contains("/hosts/web1 declares the same resource"), "{run}");
+    assert_eq!(place.server.get("/hosts/web1").unwrap()["notes"], "");
+}

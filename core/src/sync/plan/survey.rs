@@ -78,9 +78,10 @@ pub struct Surveyor {
     /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
     /// and secrets are not needed, which saves most of the time and memory of a first sync.
     defers: bool,
-    /// Whether it reads all declared resources, so that [`Names`] finds those that are the same one, or so many that each
-    /// cannot be compared with all others.
-    reads_all: bool,
+    /// Whether it reads so many resources that each cannot be compared with all declared ones, or compared them before.
+    reads_many: bool,
+    /// The path of the scope, if it reads all of it, and whether the scope includes everything below the path.
+    scope: Option<(LogicalPath, bool)>,
     stop: Stop,
 }
 
@@ -108,7 +109,7 @@ impl Surveyor {
         references.clear();
         let surveyor =
             Self::following(session, selection, options, stop, (Transcript::new(false), references));
-        Self { reads_all: true, ..surveyor }
+        Self { reads_many: true, ..surveyor }
     }
 
     fn following(
@@ -131,7 +132,8 @@ impl Surveyor {
             rejected: Arc::default(),
             counts_equal: selection.whole_scope && !keep_compared && !sealable,
             defers: false,
-            reads_all: selection.whole_scope || selection.former.is_none() && selection.targeted() > FEW,
+            reads_many: !selection.whole_scope && selection.former.is_none() && selection.targeted() > FEW,
+            scope: selection.scope.clone(),
             stop: stop.clone(),
         }
     }
@@ -389,7 +391,7 @@ impl Surveyor {
         if converges && observed.other_alias(&Wanted::of(&desired)).is_some() {
             self.candidates.check_sole(&desired, &observed, false).await?;
         }
-        let is_copy = converges && self.may_be_a_copy(&desired, &observed).await;
+        let is_copy = self.options.intent != Intent::Delete && self.may_be_a_copy(&desired, &observed).await;
         let copied = is_copy.then(|| (desired.clone(), observed.clone()));
         if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
             return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
@@ -452,7 +454,14 @@ impl Surveyor {
     /// Whether the run does not read all declared resources, and `desired` exists although the last revision did not
     /// declare it with these names. Then another declared resource may be the same one.
     async fn may_be_a_copy(&self, desired: &Resource, observed: &Observed) -> bool {
-        !self.reads_all && observed.payload.is_some() && !self.bulk.remote.was_declared(desired).await
+        let is_compared = self.reads_many || self.reads_beside(&desired.path);
+        !is_compared && observed.payload.is_some() && !self.bulk.remote.was_declared(desired).await
+    }
+
+    /// Whether it reads all resources beside the one at `path`, so that [`Names`] finds those that are the same one.
+    fn reads_beside(&self, path: &LogicalPath) -> bool {
+        let (Some((scope, recursive)), Some(collection)) = (&self.scope, path.parent()) else { return false };
+        collection == *scope || *recursive && collection.is_within(scope)
     }
 
     /// Whether the request of `action` cannot be made because it needs what the run may create: the content of another
