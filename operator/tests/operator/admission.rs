@@ -312,8 +312,9 @@ async fn the_operator_waits_for_its_certificate_and_reloads_it() {
     let probes = format!("127.0.0.1:{port}");
     let probe = format!("--health-probe-bind-address={probes}");
     let host = Host::with(Authority::new().unwrap(), tempfile::tempdir().unwrap(), &[&probe]).await;
+    let client = trusting(&host.authority);
     let readiness =
-        || async { reqwest::get(format!("http://{probes}/readyz")).await.ok()?.text().await.ok() };
+        || async { client.get(format!("http://{probes}/readyz")).send().await.ok()?.text().await.ok() };
     let wait = async |wanted: &str| {
         let look = || async { readiness().await.filter(|text| text.trim_end() == wanted) };
         host.world.eventually(wanted, look).await
