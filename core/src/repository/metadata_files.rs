@@ -243,8 +243,9 @@ pub(super) fn glob_matches(name: &str, segment: &str) -> bool {
     name != "_" && is_wildcard(name) && Wildcard::new(name).matches(segment)
 }
 
-/// Returns the place of the metadata of a collection and its members, for messages. Below a resource this is not a file, because one
-/// document usually applies to the collections of all such resources, and a further one would replace its lists.
+/// Returns the place of the metadata of a collection and its members, for messages. Below a resource this is not a file,
+/// because one document usually applies to the collections of all such resources, and a further one would replace its
+/// lists.
 pub fn metadata_place(collection: &LogicalPath) -> String {
     match collection.segments().count() {
         0 | 1 => join(collection.relative(), "_/metadata.yaml"),

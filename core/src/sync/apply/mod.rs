@@ -68,7 +68,7 @@ pub struct Execution {
     scope: Option<(LogicalPath, bool)>,
     options: Options,
     former: Option<Arc<dyn Tree>>,
-    /// The resources to delete that are no longer declared.
+    /// The resources that the run deletes because Git no longer declares them.
     candidates: HashMap<LogicalPath, Candidate>,
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Vec<(LogicalPath, LogicalPath)>,
@@ -83,8 +83,8 @@ impl Execution {
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender::new(writer, session.client.max_concurrency(), stop));
         let (report, missing, deferred, replaced, doomed, written) = Default::default();
-        let (endangered, counted, needed, scope) =
-            (BTreeSet::new(), BTreeSet::new(), Vec::new(), plan.scope.clone());
+        let (endangered, counted, scope) = (BTreeSet::new(), BTreeSet::new(), plan.scope.clone());
+        let (candidates, needed) = Default::default();
         Self {
             sender,
             tally,
@@ -100,7 +100,7 @@ impl Execution {
             scope,
             options,
             former,
-            candidates: plan.candidates.clone(),
+            candidates,
             needed,
         }
     }
@@ -252,7 +252,9 @@ impl Execution {
 
     /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
-        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, needed, .. } = plan;
+        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, candidates, needed, .. } =
+            plan;
+        self.candidates.extend(candidates);
         self.needed.extend(needed);
         let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
         let category = |failure: &Failure| match failure.reason {

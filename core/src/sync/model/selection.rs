@@ -40,7 +40,7 @@ pub struct Sent {
     pub deletions: usize,
     /// The number of those of declared resources, which are created again.
     pub replaced: usize,
-    /// Whether the limit allowed the deletions of resources that are no longer declared. Only those are sent again.
+    /// Whether the limit was checked for the undeclared resources. A further pass deletes no others.
     pub is_approved: bool,
 }
 

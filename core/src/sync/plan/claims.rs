@@ -1,4 +1,4 @@
-//! The names and addresses of all declared resources. A resource that is no longer declared is compared with them.
+//! The names and addresses of all declared resources. Candidates for deletion are compared with them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

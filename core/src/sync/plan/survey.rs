@@ -78,7 +78,7 @@ pub struct Surveyor {
     /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
     /// and secrets are not needed, which saves most of the time and memory of a first sync.
     defers: bool,
-    /// Whether it reads so many resources that each cannot be compared with all declared ones, or compared them before.
+    /// Whether its resources are not compared with all declared ones: there are too many, or an earlier pass did so.
     reads_many: bool,
     /// The path of the scope, if it reads all of it, and whether the scope includes everything below the path.
     scope: Option<(LogicalPath, bool)>,
