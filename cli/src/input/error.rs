@@ -40,12 +40,17 @@ pub enum InputError {
     NotAssignments(String),
     #[error("--payload contains a payload, and standard input contains another one; remove one of them")]
     LiteralAndStdin,
+    #[error(
+        "standard input has content that is not JSON; if it is the payload, add --payload - or --content-type, \
+         otherwise add --no-input or redirect standard input from /dev/null"
+    )]
+    UnnamedStdin,
     #[error("a binary payload is not possible on the command line; use a file or standard input")]
     BinaryLiteral,
 }
 
 categories!(InputError {
     Validation: Required, TooLarge, Blank, UnknownType, NotADocumentType, NotJson, Decode, Assignment,
-        NotUnderstood, NotAssignments, LiteralAndStdin, BinaryLiteral;
+        NotUnderstood, NotAssignments, LiteralAndStdin, UnnamedStdin, BinaryLiteral;
     Internal: Read;
 });

@@ -108,7 +108,12 @@ impl PayloadArguments {
             }
         }
         let Some(raw) = self.raw()? else { return Ok(None) };
+        let guessed = declared.is_none();
         let descriptor = declared.unwrap_or_else(|| raw.guess());
+        // It may be the rest of a script, or the list that a loop of the shell reads.
+        if guessed && !self.names_input() && descriptor.payload_type == PayloadType::OctetStream {
+            return Err(InputError::UnnamedStdin);
+        }
         raw.into_content(descriptor)?.decode().map(Some)
     }
 
@@ -119,6 +124,10 @@ impl PayloadArguments {
 
     fn argument(&self) -> Option<&str> {
         self.payload.as_deref().filter(|text| !text.trim().is_empty() && *text != "-")
+    }
+
+    fn names_input(&self) -> bool {
+        self.payload.as_deref().is_some_and(|text| !text.trim().is_empty())
     }
 
     fn declared(&self) -> Result<Option<Descriptor>, InputError> {

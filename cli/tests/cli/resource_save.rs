@@ -102,6 +102,29 @@ fn from_input(#[case] path: &str, #[case] args: &[&str], #[case] stdin: &str, #[
     assert!(world.server.log().is_empty());
 }
 
+/// The rest of a script, or the list that a loop of the shell reads, is not a payload.
+#[rstest]
+#[case::save("save", &["--force"])]
+#[case::apply("apply", &[])]
+#[case::create("create", &[])]
+#[case::update("update", &[])]
+fn unnamed_input_that_is_not_json_is_refused(#[case] command: &str, #[case] args: &[&str]) {
+    let world = shops();
+    world.declare("shops/rio/resource.yaml", "id: old\n");
+    let args = [&["resource", command, "/shops/rio"], args].concat();
+    let run = world.run_with(&args, "/shops/oslo\n/shops/ava\n");
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("standard input has content that is not JSON"), "{run}");
+    assert!(run.stderr.contains("add --no-input or redirect standard input from /dev/null"), "{run}");
+    assert_eq!(files(&world), ["shops/rio/resource.yaml"]);
+    assert!(world.server.log().is_empty());
+    // What names the input, or its type, is unchanged.
+    if command == "save" {
+        let named = world.run_with(&[&args[..], &["-f", "-"]].concat(), "bytes");
+        assert_eq!((named.code, files(&world)), (0, vec!["shops/rio/resource.bin".to_owned()]), "{named}");
+    }
+}
+
 #[test]
 fn what_exists_is_overwritten_by_force() {
     let world = shops();
