@@ -21,12 +21,14 @@ pub enum TerminalError {
     Refused(String),
     #[error("interrupted; nothing was changed")]
     Interrupted,
+    #[error("the answer is not UTF-8; set the locale of the terminal to UTF-8")]
+    NotUtf8,
     #[error("cannot read from the terminal: {0}")]
     Read(std::io::Error),
 }
 
 categories!(TerminalError {
-    Validation: None, Refused, Interrupted;
+    Validation: None, Refused, Interrupted, NotUtf8;
     Internal: Read;
 });
 

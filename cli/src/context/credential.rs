@@ -42,7 +42,7 @@ pub enum CredentialError {
 fn alternative(source: &TerminalError, variable: &str) -> String {
     match source {
         TerminalError::None(_) | TerminalError::Refused(_) => format!("; or set {variable}"),
-        TerminalError::Interrupted | TerminalError::Read(_) => String::new(),
+        TerminalError::Interrupted | TerminalError::NotUtf8 | TerminalError::Read(_) => String::new(),
     }
 }
 

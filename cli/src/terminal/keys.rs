@@ -32,38 +32,79 @@ pub fn ask(question: &str, hidden: bool) -> Result<Secret, TerminalError> {
     answer
 }
 
-const INTERRUPT: u8 = 3;
-const END: u8 = 4;
-const BACKSPACE: u8 = 8;
-const DELETE: u8 = 127;
+const INTERRUPT: u8 = 0x03;
+const END: u8 = 0x04;
+const BACKSPACE: u8 = 0x08;
+const ERASE_LINE: u8 = 0x15;
+const ERASE_WORD: u8 = 0x17;
+const ESCAPE: u8 = 0x1b;
+const DELETE: u8 = 0x7f;
+const BELL: &[u8] = b"\x07";
 
+/// Reads the keys up to the end of a line. `echo` writes to the terminal: what is typed, and its removal.
 fn read_line(mut echo: impl FnMut(&[u8])) -> Result<Secret, TerminalError> {
-    let mut line: Vec<u8> = Vec::new();
-    for byte in std::io::stdin().lock().bytes() {
-        match byte.map_err(TerminalError::Read)? {
-            b'\r' | b'\n' => {
-                // The bytes of the line become the secret, so that no copy of them is left.
-                let text = String::from_utf8(line);
-                return Ok(Secret::from(
-                    text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-                ));
-            }
-            INTERRUPT | END => break,
-            BACKSPACE | DELETE => {
-                if line.is_empty() {
-                    continue;
+    let mut line = Line::default();
+    let mut keys = std::io::stdin().lock().bytes().peekable();
+    while let Some(key) = keys.next() {
+        match key.map_err(TerminalError::Read)? {
+            b'\r' | b'\n' => return line.into_secret(),
+            INTERRUPT => break,
+            END if line.typed.is_empty() => break,
+            BACKSPACE | DELETE => line.erase(1, &mut echo),
+            ERASE_LINE => line.erase(usize::MAX, &mut echo),
+            ERASE_WORD => line.erase(line.last_word(), &mut echo),
+            ESCAPE => {
+                // A terminal sends the other keys, such as arrows, as an escape sequence (ECMA-48, 5.4).
+                let starts = |key: &std::io::Result<u8>| matches!(key, Ok(b'[' | b'O'));
+                if keys.next_if(starts).is_some() {
+                    while keys.next_if(|key| matches!(key, Ok(b' '..=b'?'))).is_some() {}
+                    keys.next();
                 }
-                // Remove one character: its continuation bytes and its first byte.
-                while line.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
-                echo(b"\x08 \x08");
             }
-            byte => {
-                line.push(byte);
-                echo(&[byte]);
-            }
+            b'\t' => line.push(b'\t', &mut echo),
+            key if key.is_ascii_control() => echo(BELL),
+            key => line.push(key, &mut echo),
         }
     }
     Err(TerminalError::Interrupted)
+}
+
+/// The bytes of a line that is typed.
+#[derive(Default)]
+struct Line {
+    typed: Vec<u8>,
+}
+
+impl Line {
+    fn push(&mut self, byte: u8, echo: &mut impl FnMut(&[u8])) {
+        self.typed.push(byte);
+        echo(&[byte]);
+    }
+
+    /// Removes up to `count` characters from the end.
+    fn erase(&mut self, count: usize, echo: &mut impl FnMut(&[u8])) {
+        for _ in 0..count {
+            if self.typed.is_empty() {
+                return;
+            }
+            // Remove one character: its continuation bytes and its first byte.
+            while self.typed.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
+            echo(b"\x08 \x08");
+        }
+    }
+
+    /// Returns the number of characters of the last word and the spaces after it.
+    fn last_word(&self) -> usize {
+        let text = String::from_utf8_lossy(&self.typed);
+        let before =
+            text.trim_end().rfind(char::is_whitespace).map_or(0, |at| text[..at].chars().count() + 1);
+        text.chars().count() - before
+    }
+
+    /// The bytes of the line become the secret, so that no copy of them is left.
+    fn into_secret(self) -> Result<Secret, TerminalError> {
+        String::from_utf8(self.typed).map(Secret::from).map_err(|_| TerminalError::NotUtf8)
+    }
 }
 
 /// Raw mode of the terminal: every key is read at once and not shown. Interrupts are also read as keys, so that the

@@ -51,7 +51,7 @@ fn credentials_are_asked_for_once_and_passwords_do_not_show() {
     terminal.answer(USERNAME, "alice");
     terminal.expect(PASSWORD);
     assert!(!terminal.echoes(), "who types a password must not see it");
-    terminal.press(&format!("päx{BACKSPACE}é{BACKSPACE}ssword{ENTER}"));
+    terminal.press(format!("päx{BACKSPACE}é{BACKSPACE}ssword{ENTER}"));
     let (code, shown) = terminal.end();
     assert_eq!(code, 0, "{shown}");
     assert_eq!(shown.matches("Password").count() + shown.matches("Username").count(), 2, "{shown}");
@@ -250,6 +250,37 @@ fn a_value_can_be_typed() {
     let (code, shown) = terminal.end();
     assert_eq!((code, shown.as_str()), (0, "Value of apps/a:pw: \n"));
     assert_eq!(world.run(&["secret", "get", "/apps/a:pw"]).stdout, "s3cret value\n");
+}
+
+#[rstest]
+#[case::erase_line("wröng\x15s3cret", "s3cret")]
+#[case::erase_word("two wrong  \x17words", "two words")]
+#[case::erase_the_only_word("wrong\x17s3cret", "s3cret")]
+#[case::arrow("s3c\x1b[Dret", "s3cret")]
+#[case::arrow_of_applications("s3c\x1bOCret", "s3cret")]
+#[case::paste("\x1b[200~s3cret\x1b[201~", "s3cret")]
+#[case::end_in_the_middle("s3c\x04ret", "s3cret")]
+#[case::suspend("s3c\x1aret", "s3cret")]
+#[case::tab("s3c\tret", "s3c\tret")]
+fn keys_that_edit_are_not_in_the_value(#[case] typed: &str, #[case] expected: &str) {
+    let world = world("alice", PROMPT);
+    let mut terminal = at_terminal(&world.home, &["secret", "set", "/apps/a", "pw", "--prompt"], &[]);
+    terminal.answer("Value of apps/a:pw: ", typed);
+    let (code, shown) = terminal.end();
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(world.run(&["secret", "get", "/apps/a:pw"]).stdout, format!("{expected}\n"));
+}
+
+#[test]
+fn a_value_that_is_not_utf_8_is_not_stored() {
+    let world = world("alice", PROMPT);
+    let mut terminal = at_terminal(&world.home, &["secret", "set", "/apps/a", "pw", "--prompt"], &[]);
+    terminal.expect("Value of apps/a:pw: ");
+    terminal.press(b"caf\xe9\r");
+    let (code, shown) = terminal.end();
+    assert_eq!(code, 2, "{shown}");
+    assert!(shown.contains("the answer is not UTF-8"), "{shown}");
+    assert_eq!(world.run(&["secret", "get", "/apps/a:pw"]).code, 3);
 }
 
 /// Flags confirm an operation; the command does not prompt for a confirmation.

@@ -107,6 +107,24 @@ fn values_that_are_not_arguments(#[case] args: &[&str], #[case] stdin: &str, #[c
     assert_eq!(run(&home, &["get", key.trim()]).stdout, format!("{expected}\n"));
 }
 
+#[rstest]
+#[case::stdin(&["set", "token", "--stdin"], "\n")]
+#[case::no_input(&["set", "token", "--stdin"], "")]
+#[case::file(&["set", "token", "--from-file", "<home>/empty"], "")]
+#[case::argument(&["set", "token", ""], "")]
+fn an_empty_value_replaces_none(#[case] args: &[&str], #[case] stdin: &str) {
+    let home = filled();
+    home.write("empty", "");
+    let set = |args: &[&str]| home.run_with(&[&["secret"], args].concat(), &[], stdin);
+    let refused = set(args);
+    assert_eq!(refused.code, 2, "{refused}");
+    let message = "the value of token is empty, and nothing was changed; --allow-empty accepts it";
+    assert!(refused.stderr.contains(message), "{refused}");
+    assert_eq!(run(&home, &["get", "token"]).stdout, "t\n");
+    assert_eq!(set(&[args, &["--allow-empty"]].concat()).code, 0);
+    assert_eq!(run(&home, &["get", "token"]).stdout, "");
+}
+
 #[test]
 fn a_file_that_others_may_read_is_reported_and_protected() {
     let home = filled();

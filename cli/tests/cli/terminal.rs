@@ -84,8 +84,8 @@ impl Terminal {
     }
 
     /// Types `text`.
-    pub fn press(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    pub fn press(&mut self, keys: impl AsRef<[u8]>) {
+        self.keyboard.write_all(keys.as_ref()).unwrap();
     }
 
     /// Sends the signal of Ctrl-C. The terminal does not, because it is not that of a session.
@@ -102,7 +102,7 @@ impl Terminal {
     /// Waits for a question, and answers it.
     pub fn answer(&mut self, question: &str, answer: &str) {
         self.expect(question);
-        self.press(&format!("{answer}{ENTER}"));
+        self.press(format!("{answer}{ENTER}"));
     }
 
     /// Whether the terminal shows what is typed.

@@ -26,6 +26,10 @@ pub struct SetArguments {
 
     #[command(flatten)]
     source: ValueSource,
+
+    /// Accept an empty value
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 /// Sources of a value that do not appear in process lists and shell histories.
@@ -63,6 +67,12 @@ pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Fail
     };
     let key = arguments.flags.key(&positional, invocation)?;
     let value = value.map_or_else(|| arguments.source.read(key.as_str()), Ok)?;
+    // The program that was to print the value may have failed.
+    if value.expose().is_empty() && !arguments.allow_empty {
+        return Err(Failure::invalid(format!(
+            "the value of {key} is empty, and nothing was changed; --allow-empty accepts it"
+        )));
+    }
     invocation.messages.hide([value.clone()]);
     block_on(async { Ok(open(invocation)?.set(&key, &value).await?) })
 }
