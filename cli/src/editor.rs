@@ -1,10 +1,13 @@
 //! Editing in the user's editor.
 
+use std::cell::RefCell;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use clap::Args;
 use declarest_core::error::categories;
+use tempfile::NamedTempFile;
 
 use crate::error::Failure;
 use crate::interrupt;
@@ -52,23 +55,52 @@ pub struct EditorArgument {
 }
 
 /// A command that edits the file in its last argument.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Editor {
     command: String,
+    /// The directory of temporary files.
+    directory: PathBuf,
+    /// The file of the last edit that changed something.
+    edited: RefCell<Option<NamedTempFile>>,
 }
 
 impl EditorArgument {
-    /// Returns the editor to use.
-    pub fn editor(&self, invocation: &Invocation) -> Result<Editor, Failure> {
+    /// Runs a command that uses the editor. If the command fails after an edit, the temporary file with the edited text
+    /// is kept, and the failure names it.
+    pub fn edit<T>(
+        &self,
+        invocation: &Invocation,
+        command: impl FnOnce(&Editor) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.edit_in(&std::env::temp_dir(), invocation, command)
+    }
+
+    /// Like [`Self::edit`], with temporary files in `directory`.
+    pub fn edit_in<T>(
+        &self,
+        directory: &Path,
+        invocation: &Invocation,
+        command: impl FnOnce(&Editor) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let editor = Editor {
+            command: self.command(invocation)?,
+            directory: directory.to_owned(),
+            edited: RefCell::default(),
+        };
+        command(&editor).map_err(|failure| editor.keep(failure))
+    }
+
+    /// Returns the command of the editor to use.
+    fn command(&self, invocation: &Invocation) -> Result<String, Failure> {
         let given = |command: &String| !command.trim().is_empty();
         if let Some(command) = self.editor.clone().filter(given) {
-            return Ok(Editor { command });
+            return Ok(command);
         }
         let configured =
             invocation.catalogue_text()?.catalogue.default_editor.map(|text| text.0).filter(given);
         let of_user =
             || VARIABLES.iter().find_map(|name| invocation.environment.get(name)).map(str::to_owned);
-        Ok(Editor { command: configured.or_else(of_user).unwrap_or_else(|| DEFAULT.to_owned()) })
+        Ok(configured.or_else(of_user).unwrap_or_else(|| DEFAULT.to_owned()))
     }
 }
 
@@ -99,7 +131,7 @@ impl Editor {
         let mut file = tempfile::Builder::new()
             .prefix("declarest-")
             .suffix(extension)
-            .tempfile()
+            .tempfile_in(&self.directory)
             .map_err(EditorError::File)?;
         file.write_all(content).and_then(|()| file.flush()).map_err(EditorError::File)?;
         let mut words = self.command.split_whitespace();
@@ -120,7 +152,18 @@ impl Editor {
         if edited.trim_ascii().is_empty() {
             return Err(EditorError::Blank(name.to_owned()));
         }
+        if edited != content {
+            self.edited.replace(Some(file));
+        }
         Ok(edited)
+    }
+
+    /// Keeps the file of the edit, so that the user can correct it, and adds its name to `failure`.
+    fn keep(&self, failure: Failure) -> Failure {
+        match self.edited.take().map(NamedTempFile::keep) {
+            Some(Ok((_, file))) => failure.with_note(&format!("{} has the edited text", file.display())),
+            Some(Err(_)) | None => failure,
+        }
     }
 }
 
@@ -131,7 +174,12 @@ mod tests {
     use super::*;
 
     fn edit(command: &str, content: &str) -> Result<Vec<u8>, EditorError> {
-        Editor { command: command.to_owned() }.run("the metadata of /a", content.as_bytes(), ".yaml")
+        let (command, directory) = (command.to_owned(), std::env::temp_dir());
+        Editor { command, directory, edited: RefCell::default() }.run(
+            "the metadata of /a",
+            content.as_bytes(),
+            ".yaml",
+        )
     }
 
     #[test]

@@ -83,6 +83,19 @@ impl Failure {
         self
     }
 
+    /// Returns the failure with an addition to its message.
+    #[must_use]
+    pub fn with_note(mut self, note: &str) -> Self {
+        match &mut self {
+            Self::Syntax(message)
+            | Self::Interrupted(message)
+            | Self::Usage { message, .. }
+            | Self::Failed(Cause { message, .. }) => *message = format!("{}; {note}", message.trim_end()),
+            Self::Differs => {}
+        }
+        self
+    }
+
     /// Returns the failure of the resource at `path`.
     #[must_use]
     pub fn at(mut self, path: &str) -> Self {

@@ -106,6 +106,14 @@ impl<'a> Workspace<'a> {
         }
     }
 
+    /// Locks the repository, if the context has one, for a change that the command does not commit.
+    pub fn lock_repository(&self) -> Result<Option<Lock>, Failure> {
+        if self.root.is_none() {
+            return Ok(None);
+        }
+        Ok(Repository::open(self.context, Contact::None)?.lock()?)
+    }
+
     /// Returns the store of the repository, for writes.
     pub fn store(&self) -> Result<Store, Failure> {
         match &self.root {

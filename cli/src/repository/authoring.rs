@@ -47,8 +47,8 @@ pub enum Push {
 /// nothing else. This is checked without the remote, and not before the first commit. In a filesystem repository,
 /// nothing is checked or committed.
 ///
-/// Between begin and finish, the caller writes through [`Authoring::store`], or after [`Authoring::lock`]. If a write fails, earlier writes stay
-/// uncommitted, and the next change reports them.
+/// Between begin and finish, the caller writes through [`Authoring::store`], or after [`Authoring::lock`]. If a write
+/// fails, earlier writes stay uncommitted, and the next change reports them.
 #[must_use = "a change that is not finished is not committed"]
 pub struct Authoring<'i> {
     invocation: &'i Invocation,
@@ -74,10 +74,11 @@ impl<'i> Authoring<'i> {
             require_remote(context)?;
         }
         let repository = Repository::open(context, Contact::None)?;
+        let authoring = Self { invocation, repository, message, push, lock: OnceCell::new() };
         // A change that another command has begun must not look like one of the user.
-        let _lock = repository.lock()?;
-        require_clean(&repository)?;
-        Ok(Self { invocation, repository, message, push, lock: OnceCell::new() })
+        let _lock = authoring.repository.lock()?;
+        authoring.require_no_others(&[])?;
+        Ok(authoring)
     }
 
     /// Locks the repository until the change is finished, before its first write. An editor or a server may have taken
@@ -85,7 +86,7 @@ impl<'i> Authoring<'i> {
     pub fn lock(&self) -> Result<(), Failure> {
         if self.lock.get().is_none() {
             let lock = self.repository.lock()?;
-            require_clean(&self.repository)?;
+            self.require_no_others(&[])?;
             let _ = self.lock.set(lock);
         }
         Ok(())
@@ -95,6 +96,23 @@ impl<'i> Authoring<'i> {
     pub fn require_committable(&self, files: &[String]) -> Result<(), RepositoryError> {
         match &self.repository {
             Repository::Git(worktree) => worktree.require_committable(files.iter().map(String::as_str)),
+            Repository::Filesystem(_) => Ok(()),
+        }
+    }
+
+    /// Returns the files that the change has written so far.
+    pub fn written(&self) -> Result<Vec<String>, Failure> {
+        match &self.repository {
+            Repository::Git(worktree) => Ok(worktree.changed_files()?),
+            Repository::Filesystem(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Fails if other files than those in `written` have uncommitted changes. Call it after requests to a server and
+    /// before the next write: the lock does not stop the user, and the commit contains all changes.
+    pub fn require_no_others(&self, written: &[String]) -> Result<(), Failure> {
+        match &self.repository {
+            Repository::Git(worktree) => worktree.require_clean_except(written).map_err(explained),
             Repository::Filesystem(_) => Ok(()),
         }
     }
@@ -153,11 +171,6 @@ impl<'i> Authoring<'i> {
         self.invocation.messages.verbose(1, &format!("pushed {}", pushed.revision));
         Ok(())
     }
-}
-
-fn require_clean(repository: &Repository) -> Result<(), Failure> {
-    let Repository::Git(worktree) = repository else { return Ok(()) };
-    worktree.require_clean().map_err(explained)
 }
 
 fn require_remote(context: &ResolvedContext) -> Result<(), Failure> {

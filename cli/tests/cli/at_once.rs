@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::environment::{Home, Run};
 use crate::git::git;
+use crate::rest_server::Matcher;
 use crate::terminal::Terminal;
 use crate::world::World;
 
@@ -53,6 +54,81 @@ fn the_change_of_another_command_is_neither_committed_nor_discarded(#[case] args
     assert_eq!(git(&repository, &["status", "--porcelain", "--branch"]), before);
     lock.unlock().unwrap();
     assert!(running.wait().unwrap().success());
+}
+
+/// Otherwise the commit of the other command would contain the change.
+#[rstest]
+#[case::set(&["resource", "metadata", "set", "/shops/", "-f", "<home>/new.yaml"])]
+#[case::unset(&["resource", "metadata", "unset", "/shops/"])]
+#[case::infer(&["resource", "metadata", "infer", "/shops/", "--apply"])]
+#[case::detect(&["secret", "detect", "--fix"])]
+#[case::refresh(&["resource", "apply", "/shops/a", "--refresh"])]
+fn a_change_without_a_commit_waits_for_the_commit_of_another_command(#[case] args: &[&str]) {
+    let world = World::with_repository(
+        "git: {local: {baseDir: <home>/repo}}",
+        &["/shops"],
+        &[("shops/_/metadata.yaml", "resource: {alias: /id}\n")],
+    );
+    let repository = world.home.path("repo");
+    git(&repository, &["init", "--quiet", "--initial-branch=main"]);
+    world.declare("shops/a/resource.json", r#"{"id": "a"}"#);
+    world.declare("shops/b/resource.json", r#"{"id": "b", "password": "canary"}"#);
+    world.home.write("new.yaml", "resource: {id: /id}\n");
+    world.live("/shops/a", r#"{"id": "a"}"#);
+    git(&repository, &["add", "--all"]);
+    git(&repository, &["commit", "--quiet", "--message", "start"]);
+    let lock = fs::File::open(repository.join(".git")).unwrap();
+    lock.lock().unwrap();
+    let command = world.home.command(args, &[("DECLAREST_IGNORE_WARNINGS", "1")]);
+    let mut running =
+        { command }.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(running.try_wait().unwrap(), None, "it did not wait");
+    assert_eq!(git(&repository, &["status", "--porcelain"]), "");
+    lock.unlock().unwrap();
+    assert!(running.wait().unwrap().success());
+}
+
+/// The lock does not stop the user, who may change files while the server answers.
+#[rstest]
+#[case::import(&["import", "/shops"], "GET", &[])]
+#[case::import_with_metadata(&["import", "/shops", "--infer-metadata"], "GET", &[])]
+#[case::delete(&["resource", "delete", "/shops/a", "--source", "both", "--yes"], "DELETE", &["DELETE /shops/a"])]
+fn a_file_that_the_user_writes_meanwhile_is_not_committed(
+    #[case] args: &[&str],
+    #[case] method: &str,
+    #[case] writes: &[&str],
+) {
+    let world = World::with_repository(
+        "git: {local: {baseDir: <home>/repo}}",
+        &["/shops"],
+        &[("shops/a/resource.json", r#"{"id": "a"}"#), ("shops/_/metadata.yaml", "resource: {id: /id}\n")],
+    );
+    let repository = world.home.path("repo");
+    git(&repository, &["init", "--quiet", "--initial-branch=main"]);
+    git(&repository, &["add", "--all"]);
+    git(&repository, &["commit", "--quiet", "--message", "start"]);
+    for shop in ["a", "b"] {
+        world.live(&format!("/shops/{shop}"), &format!(r#"{{"id": "{shop}"}}"#));
+    }
+    let held = world.server.hold(Matcher::method(method));
+    let run = std::thread::scope(|scope| {
+        let running = scope.spawn(|| world.run(args));
+        wait_for(|| world.server.log().iter().any(|request| request.method == method));
+        world.declare(".env", "PASSWORD=canary\n");
+        drop(held);
+        running.join().unwrap()
+    });
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("a clean git worktree is needed") && run.stderr.contains(".env"), "{run}");
+    assert_eq!(git(&repository, &["status", "--porcelain"]), "?? .env");
+    assert_eq!(git(&repository, &["log", "--format=%s"]), "start");
+    assert_eq!(world.writes(), writes);
+    fs::remove_file(repository.join(".env")).unwrap();
+    let args = args.iter().map(|arg| if *arg == "both" { "repository" } else { arg });
+    let again = world.run(&args.collect::<Vec<_>>());
+    assert_eq!(again.code, 0, "{again}");
+    assert_eq!(git(&repository, &["status", "--porcelain"]), "");
 }
 
 #[test]

@@ -77,6 +77,24 @@ fn what_is_not_valid_is_not_saved(
     assert_eq!(home.catalogue(), CATALOGUE);
 }
 
+/// The file of an edit has credentials, so it is beside the catalogue.
+#[test]
+fn an_edit_that_is_not_saved_is_kept_beside_the_catalogue() {
+    let home = Home::with_catalogue(CATALOGUE);
+    let kept = || {
+        let files = std::fs::read_dir(home.path(".declarest/configs")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("declarest-")).collect::<Vec<_>>()
+    };
+    assert_eq!(edit(&home, &[], "s/dev.test/new.test/"), (0, String::new()));
+    assert_eq!(kept(), Vec::<String>::new());
+    let (code, shown) = edit(&home, &["dev"], "s/url/uri/");
+    assert_eq!(code, 2, "{shown}");
+    let [file] = &kept()[..] else { panic!("{:?}", kept()) };
+    assert!(shown.contains(&format!("/.declarest/configs/{file} has the edited text")), "{shown}");
+    assert!(home.read(&format!(".declarest/configs/{file}")).contains("uri"));
+}
+
 #[test]
 fn a_terminal_is_needed() {
     let run = Home::with_catalogue(CATALOGUE).run(&["context", "edit"]);

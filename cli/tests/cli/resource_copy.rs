@@ -1,5 +1,7 @@
 //! `resource copy` and `resource edit`.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use rstest::rstest;
 
 use crate::terminal::Terminal;
@@ -99,17 +101,53 @@ fn an_edited_resource_is_saved() {
     assert!(world.declared("shops/rio/resource.yaml").unwrap().contains("{{secret .}}"));
 }
 
-#[test]
-fn an_edit_that_cannot_be_read_changes_nothing() {
-    let world = shops();
-    let before = world.declared("shops/rio/resource.yaml");
-    let command = world.home.command(
-        &["resource", "edit", "/shops/rio", "--editor", "sed -i s/name:/name/", "--ignore-warnings"],
-        &[("TERM", "dumb")],
+#[rstest]
+#[case::unreadable("sed -i s/name:/name/", &["resource", "edit", "/shops/rio"], "the edited resource /shops/rio: ")]
+#[case::metadata("sed -i s/id:/ids:/", &["resource", "metadata", "edit", "/shops/"], "the metadata of /shops/: ")]
+#[case::defaults("sed -i s/size:/size/", &["resource", "defaults", "edit", "/shops/"], "the defaults of /shops/: ")]
+#[case::meanwhile("sh <home>/other.sh", &["resource", "edit", "/shops/rio"], "was changed by another command")]
+fn an_edit_that_is_not_saved_is_kept(#[case] editor: &str, #[case] args: &[&str], #[case] message: &str) {
+    let metadata = "resource: {id: /id, defaults: {value: {size: 1}}}\n";
+    let world = World::new(
+        &["/shops"],
+        &[("shops/_/metadata.yaml", metadata), ("shops/rio/resource.yaml", "id: rio\nname: x\n")],
     );
-    let (code, shown) = Terminal::start(command).end();
-    assert_eq!(code, 2, "{shown}");
-    assert_eq!(world.declared("shops/rio/resource.yaml"), before);
+    let (before, stored) = (world.declared("shops/_/metadata.yaml"), "id: rio\nname: y\n");
+    world.home.write(
+        "other.sh",
+        "cp \"$1\" <home>/seen; sed -i s/x/y/ \"$1\" <home>/repo/shops/rio/resource.yaml\n",
+    );
+    let temporary = world.home.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let editor = editor.replace("<home>", world.home.path("").to_str().unwrap().trim_end_matches('/'));
+    let args = [args, &["--editor", &editor, "--ignore-warnings"]].concat();
+    let variables = [("TERM", "dumb"), ("PATH", &path), ("TMPDIR", temporary.to_str().unwrap())];
+    let (code, shown) = Terminal::start(world.home.command(&args, &variables)).end();
+    assert!(code == 2 || code == 5, "{shown}");
+    assert!(shown.contains(message), "{shown}");
+    let (before_note, _) = shown.split_once(" has the edited text").expect(&shown);
+    let kept = std::path::Path::new(before_note.rsplit_once("; ").unwrap().1);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1);
+    assert_eq!(std::fs::metadata(kept).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!std::fs::read_to_string(kept).unwrap().is_empty());
+    assert_eq!(world.declared("shops/_/metadata.yaml"), before);
+    let now = world.declared("shops/rio/resource.yaml").unwrap();
+    assert!(now == stored || now == stored.replace('y', "x"), "{now}");
+}
+
+#[rstest]
+#[case::saved("sed -i s/hello/bye/", 0)]
+#[case::unchanged("true", 0)]
+#[case::failed("false", 1)]
+fn no_other_edit_is_kept(#[case] editor: &str, #[case] expected: i32) {
+    let world = shops();
+    let temporary = world.home.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let variables = [("TMPDIR", temporary.to_str().unwrap())];
+    let (code, shown) = edit(&world, "/shops/rio", &["--editor", editor, "--ignore-warnings"], &variables);
+    assert_eq!(code, expected, "{shown}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
 /// Edits the resource with this command of a shell, which gets the file as its argument.

@@ -1,5 +1,7 @@
 //! `context edit`.
 
+use std::path::Path;
+
 use declarest_core::payload::{PayloadType, Value, decode, encode};
 
 use super::show::select;
@@ -10,12 +12,18 @@ use crate::invocation::Invocation;
 
 /// Opens the catalogue, or one context with its credentials, in the editor. It is saved only if it is valid.
 pub fn edit(name: Option<&str>, editor: &EditorArgument, invocation: &Invocation) -> Result<(), Failure> {
-    let editor = editor.editor(invocation)?;
     let name = name.map(|name| invocation.context_name(Some(name))).transpose()?.flatten();
-    match name {
-        Some(name) => single(&name, &invocation.catalogue()?, &editor),
-        None => whole(&invocation.catalogue_text()?, &editor),
-    }
+    let stored = match &name {
+        Some(_) => invocation.catalogue()?,
+        None => invocation.catalogue_text()?,
+    };
+    // The text has credentials, which must not stay elsewhere if the process is killed.
+    let beside = stored.file().parent().filter(|directory| directory.is_dir());
+    let directory = beside.map_or_else(std::env::temp_dir, Path::to_owned);
+    editor.edit_in(&directory, invocation, |editor| match &name {
+        Some(name) => single(name, &stored, editor),
+        None => whole(&stored, editor),
+    })
 }
 
 /// Edits the text of the file, so that its comments are kept and its faults can be corrected.

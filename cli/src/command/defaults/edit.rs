@@ -17,37 +17,40 @@ const EXTENSION: &str = "yaml";
 
 /// `resource defaults edit`.
 pub fn baseline(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let (subject, editor) =
-        (Subject::new(&arguments.path, invocation)?, arguments.editor.editor(invocation)?);
+    let subject = Subject::new(&arguments.path, invocation)?;
     let message = format!("declarest: edit resource defaults {}", subject.text);
-    change(subject, message, invocation, |stored| {
-        let name = format!("the defaults of {}", stored.subject.text);
-        let Some(members) = edited(&editor, &name, || stored.members(None))? else { return Ok(None) };
-        Ok(Some(stored.document.keep_defaults(None, members, EXTENSION)?))
+    arguments.editor.edit(invocation, |editor| {
+        change(subject, message, invocation, |stored| {
+            let name = format!("the defaults of {}", stored.subject.text);
+            let Some(members) = edited(editor, &name, || stored.members(None))? else { return Ok(None) };
+            Ok(Some(stored.document.keep_defaults(None, members, EXTENSION)?))
+        })
     })
 }
 
 /// `resource defaults config edit`.
 pub fn config(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let (subject, editor) =
-        (Subject::new(&arguments.path, invocation)?, arguments.editor.editor(invocation)?);
+    let subject = Subject::new(&arguments.path, invocation)?;
     let message = format!("declarest: edit resource defaults config {}", subject.text);
-    change(subject, message, invocation, |stored| {
-        let name = format!("resource.defaults of {}", stored.subject.text);
-        let before = encode(PayloadType::Yaml, &stored.section_value())?;
-        let text = editor.edit_or_clear(&name, &before, ".yaml")?.unwrap_or_else(|| b"{}".to_vec());
-        if text == before {
-            return Ok(None);
-        }
-        let written = decode(PayloadType::Yaml, &text).map_err(|error| refused(&name, &error))?;
-        let resource = Value::Object([("defaults".to_owned(), written)].into());
-        let document = Value::Object([("resource".to_owned(), resource)].into());
-        let document = encode(PayloadType::Yaml, &document)?;
-        let document =
-            Document::decode(PayloadType::Yaml, &document).map_err(|error| refused(&name, &error))?;
-        let section = document.resource.and_then(|resource| resource.defaults);
-        Ok(Some(stored.document.replace_defaults(section)))
+    arguments.editor.edit(invocation, |editor| {
+        change(subject, message, invocation, |stored| edited_section(editor, stored))
     })
+}
+
+fn edited_section(editor: &Editor, stored: &mut Stored) -> Result<Option<DefaultsEdit>, Failure> {
+    let name = format!("resource.defaults of {}", stored.subject.text);
+    let before = encode(PayloadType::Yaml, &stored.section_value())?;
+    let text = editor.edit_or_clear(&name, &before, ".yaml")?.unwrap_or_else(|| b"{}".to_vec());
+    if text == before {
+        return Ok(None);
+    }
+    let written = decode(PayloadType::Yaml, &text).map_err(|error| refused(&name, &error))?;
+    let resource = Value::Object([("defaults".to_owned(), written)].into());
+    let document = Value::Object([("resource".to_owned(), resource)].into());
+    let document = encode(PayloadType::Yaml, &document)?;
+    let document = Document::decode(PayloadType::Yaml, &document).map_err(|error| refused(&name, &error))?;
+    let section = document.resource.and_then(|resource| resource.defaults);
+    Ok(Some(stored.document.replace_defaults(section)))
 }
 
 /// `resource defaults profile edit`.
@@ -56,13 +59,15 @@ pub fn profile(
     editor: &EditorArgument,
     invocation: &Invocation,
 ) -> Result<(), Failure> {
-    let ((subject, profile), editor) = (arguments.understood(invocation)?, editor.editor(invocation)?);
+    let (subject, profile) = arguments.understood(invocation)?;
     let message = format!("declarest: edit resource defaults profile {} {profile}", subject.text);
-    change(subject, message, invocation, |stored| {
-        let name = format!("the profile {profile} of {}", stored.subject.text);
-        let members = || stored.members(Some(&profile));
-        let Some(members) = edited(&editor, &name, members)? else { return Ok(None) };
-        Ok(Some(stored.document.keep_defaults(Some(&profile), members, EXTENSION)?))
+    editor.edit(invocation, |editor| {
+        change(subject, message, invocation, |stored| {
+            let name = format!("the profile {profile} of {}", stored.subject.text);
+            let members = || stored.members(Some(&profile));
+            let Some(members) = edited(editor, &name, members)? else { return Ok(None) };
+            Ok(Some(stored.document.keep_defaults(Some(&profile), members, EXTENSION)?))
+        })
     })
 }
 

@@ -13,6 +13,7 @@ use crate::error::Failure;
 use crate::input::PayloadArguments;
 use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
+use crate::lock::Lock;
 use crate::repository::{Authoring, MessageArgument, Push, not_git};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -63,7 +64,7 @@ pub fn set(
     let content = input.required_document()?;
     let document = checked(&subject, &content.origin, content.descriptor.payload_type, &content.bytes)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
-    lock(authoring.as_ref())?;
+    let _lock = lock(authoring.as_ref(), &workspace)?;
     store(&subject, &workspace, &document)?;
     finish(authoring)
 }
@@ -77,22 +78,23 @@ pub fn edit(
 ) -> Result<(), Failure> {
     let subject = Subject::new(path, invocation)?;
     let authoring = commit.begin(&subject, invocation)?;
-    let editor = editor.editor(invocation)?;
-    let workspace = block_on_local(Workspace::local(invocation))?;
-    let before = stored(&subject, &workspace)?;
-    let name = format!("the metadata of {}", subject.text);
-    let edited = editor.edit(&name, &before, ".yaml")?;
-    if edited == before {
-        return Ok(());
-    }
-    let document = checked(&subject, &name, PayloadType::Yaml, &edited)?;
-    lock(authoring.as_ref())?;
-    let workspace = block_on_local(Workspace::local(invocation))?;
-    if stored(&subject, &workspace)? != before {
-        return Err(EditorError::Changed(name).into());
-    }
-    store(&subject, &workspace, &document)?;
-    finish(authoring)
+    editor.edit(invocation, |editor| {
+        let workspace = block_on_local(Workspace::local(invocation))?;
+        let before = stored(&subject, &workspace)?;
+        let name = format!("the metadata of {}", subject.text);
+        let edited = editor.edit(&name, &before, ".yaml")?;
+        if edited == before {
+            return Ok(());
+        }
+        let document = checked(&subject, &name, PayloadType::Yaml, &edited)?;
+        let _lock = lock(authoring.as_ref(), &workspace)?;
+        let workspace = block_on_local(Workspace::local(invocation))?;
+        if stored(&subject, &workspace)? != before {
+            return Err(EditorError::Changed(name).into());
+        }
+        store(&subject, &workspace, &document)?;
+        finish(authoring)
+    })
 }
 
 /// Returns the stored document as YAML; empty if there is none.
@@ -101,9 +103,12 @@ fn stored(subject: &Subject, workspace: &Workspace<'_>) -> Result<Vec<u8>, Failu
     Ok(stored.last().map(|document| document.encode_yaml()).transpose()?.unwrap_or_default())
 }
 
-/// Locks the repository before a change of metadata, if the change is committed.
-pub fn lock(authoring: Option<&Authoring<'_>>) -> Result<(), Failure> {
-    authoring.map_or(Ok(()), Authoring::lock)
+/// Locks the repository before a change of metadata. A change that is committed keeps its lock until then.
+pub fn lock(authoring: Option<&Authoring<'_>>, workspace: &Workspace<'_>) -> Result<Option<Lock>, Failure> {
+    match authoring {
+        Some(authoring) => authoring.lock().map(|()| None),
+        None => workspace.lock_repository(),
+    }
 }
 
 /// Commits a change of metadata, if that was requested.
@@ -137,7 +142,7 @@ pub fn unset(path: &PathArguments, commit: CommitArgument, invocation: &Invocati
     let subject = Subject::new(path, invocation)?;
     let authoring = commit.begin(&subject, invocation)?;
     let workspace = block_on_local(Workspace::local(invocation))?;
-    lock(authoring.as_ref())?;
+    let _lock = lock(authoring.as_ref(), &workspace)?;
     match workspace.metadata_store()?.delete_metadata(&subject.selector, &[]) {
         // As in version 0.3.8, so that scripts may repeat the command.
         Err(error) if error.category() == Category::NotFound => {}

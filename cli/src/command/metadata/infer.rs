@@ -50,11 +50,12 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
         if !arguments.apply {
             return Ok(inferred);
         }
-        lock(authoring.as_ref())?;
+        let _lock = lock(authoring.as_ref(), &workspace)?;
         let (store, governed) = (workspace.metadata_store()?, subject.representative()?);
-        Ok(add_inferred(&store, &workspace.metadata, &subject.selector, &governed, &inferred)?)
+        let stored = add_inferred(&store, &workspace.metadata, &subject.selector, &governed, &inferred)?;
+        finish(authoring)?;
+        Ok(stored)
     })?;
-    finish(authoring)?;
     Ok(output.show(&inferred.to_value(), None)?)
 }
 

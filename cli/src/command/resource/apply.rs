@@ -192,7 +192,10 @@ impl Run<'_> {
         targets: Targets,
         saved: Option<&SavedPlan>,
     ) -> Result<(), Failure> {
-        let _lock = if self.kind.only_plan { None } else { self.workspace.lock_server()? };
+        // In the order of commands that commit: the repository first.
+        let saves = self.arguments.refresh && !self.kind.only_plan;
+        let _repository = if saves { self.workspace.lock_repository()? } else { None };
+        let _server = if self.kind.only_plan { None } else { self.workspace.lock_server()? };
         // Plan, and compare with the saved plan.
         let session = self.workspace.session()?;
         let shows = self.invocation.settings.verbosity > 0;

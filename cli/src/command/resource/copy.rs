@@ -14,7 +14,7 @@ use declarest_core::secrets::{decode_file, encode_file};
 use super::change::Change;
 use super::item::Item;
 use super::targets::{mismatch, other_name};
-use crate::editor::EditorError;
+use crate::editor::{Editor, EditorError};
 use crate::error::Failure;
 use crate::input::overrides;
 use crate::interrupt::block_on;
@@ -83,36 +83,41 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
 /// Opens a resource in the editor, and saves it with the checks of every save.
 pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
     let target = arguments.path.target(invocation)?;
-    let editor = arguments.editor.editor(invocation)?;
     let default = format!("declarest: edit resource {}", target.path);
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
-    block_on(async {
-        let workspace = workspace(invocation, &target).await?;
-        let Source { path, payload, descriptor, observed } = source(&workspace, &target.path).await?;
-        let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
-        if format.payload_type.class() == Class::Binary {
-            return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
-        }
-        let stored = if observed { None } else { text(&workspace, &path)? };
-        let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
-        let name = format!("the resource {path}");
-        let edited = editor.edit(&name, &before, &format.extension)?;
-        if edited == before {
-            return Ok(());
-        }
-        authoring.lock()?;
-        let is_same =
-            workspace.declared(&path)?.map(|now| now.payload) == (!observed).then(|| payload.into());
-        if !is_same || stored.is_some() && text(&workspace, &path)? != stored {
-            return Err(EditorError::Changed(name).into());
-        }
-        let payload = decode_file(format.payload_type, &edited)
-            .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
-        let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
-        save(&workspace, authoring, draft, false, true).await?;
-        invocation.messages.verbose(1, &format!("edited {path}"));
-        Ok(())
-    })
+    arguments.editor.edit(invocation, |editor| block_on(edit_in(editor, target, authoring, invocation)))
+}
+
+async fn edit_in(
+    editor: &Editor,
+    target: Target,
+    authoring: Authoring<'_>,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let workspace = workspace(invocation, &target).await?;
+    let Source { path, payload, descriptor, observed } = source(&workspace, &target.path).await?;
+    let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
+    if format.payload_type.class() == Class::Binary {
+        return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
+    }
+    let stored = if observed { None } else { text(&workspace, &path)? };
+    let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
+    let name = format!("the resource {path}");
+    let edited = editor.edit(&name, &before, &format.extension)?;
+    if edited == before {
+        return Ok(());
+    }
+    authoring.lock()?;
+    let is_same = workspace.declared(&path)?.map(|now| now.payload) == (!observed).then(|| payload.into());
+    if !is_same || stored.is_some() && text(&workspace, &path)? != stored {
+        return Err(EditorError::Changed(name).into());
+    }
+    let payload = decode_file(format.payload_type, &edited)
+        .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
+    let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
+    save(&workspace, authoring, draft, false, true).await?;
+    invocation.messages.verbose(1, &format!("edited {path}"));
+    Ok(())
 }
 
 impl CopyArguments {

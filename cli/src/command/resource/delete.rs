@@ -84,6 +84,8 @@ pub fn run(arguments: &DeleteArguments, invocation: &Invocation) -> Result<(), F
         let store = authoring.store()?;
         if arguments.source == Place::Both {
             on_server(&workspace, &target.path, arguments.recursive, invocation).await?;
+            let note = "the server has deleted the resources; delete their files with --source repository";
+            authoring.require_no_others(&[]).map_err(|failure| failure.with_note(note))?;
         }
         in_repository(&workspace, &store, &target.path, arguments.recursive)?;
         authoring.finish()?;

@@ -7,7 +7,7 @@ use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_n
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, Store, metadata_place};
-use declarest_core::sync::{self, Members};
+use declarest_core::sync::{self, Members, Stop};
 use serde::Serialize;
 
 use super::super::metadata::{name_by_id, store_inferred};
@@ -16,7 +16,7 @@ use super::crawl::{Crawl, Listed, Unlisted, crawl as list_all};
 use super::item::{Exclusions, Item};
 use super::read::{note_deeper, note_if_partial};
 use crate::error::Failure;
-use crate::interrupt::block_on;
+use crate::interrupt::{self, block_on};
 use crate::invocation::Invocation;
 use crate::output::{OutputPolicy, counted};
 use crate::repository::{Authoring, MessageArgument, Push};
@@ -101,9 +101,10 @@ pub fn import(arguments: &ImportArguments, invocation: &Invocation) -> Result<()
     let authoring = Authoring::begin(invocation, &arguments.message, default, Push::Configured)?;
     let imported = block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        arguments.options.import(&workspace, &authoring, &path, invocation).await
+        let imported = arguments.options.import(&workspace, &authoring, &path, invocation).await?;
+        authoring.finish()?;
+        Ok(imported)
     })?;
-    authoring.finish()?;
     output.show(&imported, Some(&imported.text()))?;
     imported.check()
 }
@@ -130,6 +131,7 @@ impl ImportOptions {
         let store = authoring.store()?;
         // Infer.
         let inferred = if self.infer_metadata { store_inferred(workspace, path)? } else { Vec::new() };
+        let written = authoring.written()?;
         let mut reopened =
             if inferred.is_empty() { None } else { Some(Workspace::connected(invocation).await?) };
         // Read.
@@ -181,9 +183,15 @@ impl ImportOptions {
             }
         }
         // Write.
-        for change in changes {
-            change.carry_out().await?;
-        }
+        authoring.require_no_others(&written)?;
+        // Ctrl-C does not stop it, because the files would stay uncommitted.
+        interrupt::finish(&Stop::default(), async {
+            for change in changes {
+                change.carry_out().await?;
+            }
+            Ok::<_, Failure>(())
+        })
+        .await?;
         Ok(Imported { inferred, read_only, ..Imported::new(collections, crawl, invocation) })
     }
 

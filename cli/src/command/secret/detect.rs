@@ -128,5 +128,6 @@ fn fix(workspace: &Workspace<'_>, found: Vec<Detected>) -> Result<(), Failure> {
         .into_iter()
         .filter(|detected| !detected.attributes.is_empty())
         .map(|detected| Declaration::attributes(&workspace.metadata, &detected.path, detected.attributes));
+    let _lock = workspace.lock_repository()?;
     workspace.declare(&declarations.collect::<Result<Vec<_>, _>>()?)
 }

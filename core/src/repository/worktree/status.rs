@@ -163,17 +163,28 @@ impl Worktree {
     /// before a change that is committed automatically, so that the commit contains nothing else. The remote is not
     /// contacted.
     pub fn require_clean(&self) -> Result<(), RepositoryError> {
+        self.require_clean_except(&[])
+    }
+
+    /// Like [`Worktree::require_clean`], but changes of the files in `own` are allowed.
+    pub fn require_clean_except(&self, own: &[String]) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
         if self.head_commit(&repository)?.is_none() {
             return Ok(());
         }
         self.require_finished(&repository)?;
-        let files = self.uncommitted(&repository)?;
+        let files = self.uncommitted(&repository)?.into_iter().map(|file| file.path);
+        let files: Vec<String> = files.filter(|file| !own.contains(file)).collect();
         if files.is_empty() {
             return Ok(());
         }
-        let files = files.into_iter().map(|file| file.path).collect();
         Err(RepositoryError::Uncommitted { directory: self.shown(), files })
+    }
+
+    /// Returns the paths of the uncommitted files, relative to the checkout and sorted.
+    pub fn changed_files(&self) -> Result<Vec<String>, RepositoryError> {
+        let files = self.uncommitted(&self.repository()?)?;
+        Ok(files.into_iter().map(|file| file.path).collect())
     }
 
     /// Fails if a commit would not contain one of `files`, which are relative to the checkout: Git ignores and does not
