@@ -70,6 +70,30 @@ async fn a_copy_is_found_before_the_first_success() {
     assert_eq!(world.writes(), Vec::<String>::new());
 }
 
+/// All of them fail, also those that are equal to the resource of the server.
+#[rstest]
+#[case::equal(r#"{"id":"w-1","name":"Rio","tier":"gold"}"#)]
+#[case::different(r#"{"id":"w-1","name":"Rio","tier":"free"}"#)]
+#[tokio::test]
+async fn each_copy_names_another_one(#[case] copy: &str) {
+    let world = shops(&["/shops"], "resource: {id: /id, alias: /name}");
+    world.server.put_by_hand("/shops/w-2", json!({"id": "w-2", "name": "Lima"}));
+    world.declare("shops/lima/resource.json", r#"{"id":"w-2","name":"Lima"}"#);
+    for file in ["shops/b/resource.json", "shops/c/resource.json"] {
+        world.declare(file, copy);
+    }
+    let report = world.sync().await;
+    assert_eq!((report.stats.failed, report.stats.unchanged), (3, 1), "{report:?}");
+    let mut messages: Vec<&str> = report.failures.iter().map(|failure| failure.message.as_str()).collect();
+    messages.sort_unstable();
+    for (message, path) in messages.iter().zip(["/shops/b", "/shops/c", "/shops/rio"]) {
+        let (named, other) =
+            message.split_once(" declares the same resource").unwrap().0.split_once(": ").unwrap();
+        assert!(named == path && other != path && other.starts_with("/shops/"), "{message}");
+    }
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
 /// The server gave the shop an id that is the name of another file.
 #[tokio::test]
 async fn an_id_like_the_name_of_another_file_is_not_a_copy() {

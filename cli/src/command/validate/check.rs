@@ -36,15 +36,18 @@ pub fn check(tree: &dyn Tree, metadata: &Metadata, scope: &LogicalPath) -> Resul
         findings.push(Finding { path: Some(path.to_string()), ..finding });
     }
     let mut names = Names::default();
-    for file in listing.resources {
-        if let Err(finding) = resource(tree, metadata, &file, &mut names)
+    for file in &listing.resources {
+        if let Err(finding) = resource(tree, metadata, file, &mut names)
             // A fault of a document is reported once, not for each resource.
             && !faulty.contains(&finding.file)
         {
             findings.push(*finding);
         }
-        findings.extend(secrets(tree, &file));
+        findings.extend(secrets(tree, file));
     }
+    let twins = names.end_part();
+    let twins = listing.resources.iter().filter_map(|file| Some(finding(file, twins.get(&file.path)?)));
+    findings.extend(twins);
     for unused in unused(tree)? {
         let message = unused.to_string();
         findings.push(Finding::new(Rule::Unused, Severity::Warning, &unused.file, message));

@@ -15,8 +15,8 @@ pub struct Names {
     seen: HashSet<u64>,
     /// The hashes of the current part, with the first path of each.
     part: HashMap<u64, LogicalPath>,
-    /// Resources of this part that share a name or an address with another one.
-    twins: HashSet<LogicalPath>,
+    /// Resources of this part that share a name or an address with the other one.
+    twins: HashMap<LogicalPath, LogicalPath>,
 }
 
 impl Names {
@@ -31,7 +31,7 @@ impl Names {
                 let twin = self.part.get(&hash).cloned();
                 let other = twin.as_ref().map(ToString::to_string);
                 let other = other.unwrap_or_else(|| format!("another resource with this {kind}"));
-                self.twins.extend(twin);
+                self.twins.extend(twin.map(|twin| (twin, desired.path.clone())));
                 return Err(SyncError::Claimed(desired.path.clone(), other));
             }
             self.part.insert(hash, desired.path.clone());
@@ -39,10 +39,11 @@ impl Names {
         Ok(())
     }
 
-    /// Ends a part. Returns its resources that share a name or an address with another one.
-    pub fn end_part(&mut self) -> HashSet<LogicalPath> {
+    /// Ends a part. Returns errors for its resources whose name or address [`Self::add`] has found again.
+    pub fn end_part(&mut self) -> HashMap<LogicalPath, SyncError> {
         self.part.clear();
-        std::mem::take(&mut self.twins)
+        let twins = std::mem::take(&mut self.twins).into_iter();
+        twins.map(|(path, other)| (path.clone(), SyncError::Claimed(path, other.to_string()))).collect()
     }
 }
 

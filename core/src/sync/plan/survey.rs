@@ -269,19 +269,21 @@ impl Surveyor {
         }
     }
 
-    /// Removes the actions of resources whose name another resource also has. Users have to decide which one is
+    /// Fails resources whose name another resource also has, instead of their actions. Users have to decide which one is
     /// correct.
     fn refuse_twins(&self, plan: &mut Plan) {
-        let twins = self.names.lock().end_part();
-        plan.actions.retain(|action| {
-            let refused = action.step != Step::Delete && twins.contains(&action.path);
-            if refused {
-                let other = "another resource with its id, alias or address".to_owned();
-                let error = SyncError::Claimed(action.path.clone(), other);
-                plan.failures.push(Failure::new(action.path.clone(), "read", &error));
-            }
-            !refused
-        });
+        let mut twins = self.names.lock().end_part();
+        if self.options.intent == Intent::Delete {
+            return;
+        }
+        plan.failures.iter().for_each(|failure| _ = twins.remove(&failure.path));
+        let total = plan.actions.len();
+        plan.actions.retain(|action| !twins.contains_key(&action.path));
+        // The others are equal to those of the server.
+        let equal = twins.len().saturating_sub(total - plan.actions.len());
+        plan.unchanged = plan.unchanged.saturating_sub(equal);
+        let refused = twins.into_iter().map(|(path, error)| Failure::new(path, "read", &error));
+        plan.failures.extend(refused);
     }
 
     /// Fails a resource if another declared resource is the same one: each run would overwrite one of them with the
