@@ -205,7 +205,7 @@ async fn open_metadata(
         invocation.messages.warn(&warning.to_string());
     }
     let label = format!("bundle {} {}", bundle.manifest.name, bundle.manifest.version);
-    sources.push(Arc::new(Source::shared(Arc::new(bundle.tree()?), label)));
+    sources.push(Arc::new(Source::shared(Arc::new(bundle.documents(u64::MAX)?), label)));
     Ok(Some(bundle))
 }
 

@@ -96,6 +96,37 @@ fn what_metadata_declares() {
     ");
 }
 
+/// Another command may replace or remove a bundle in the cache.
+#[test]
+fn a_bundle_is_read_before_the_first_request() {
+    let world = World::new(&["/shops", "/shops/*/tills"], &[]);
+    world.live("/shops/rio", r#"{"id": "rio"}"#);
+    world.live("/shops/rio/tills/t1", r#"{"id": "t1", "number": "7"}"#);
+    let manifest = "apiVersion: declarest.io/v1alpha1\nkind: MetadataBundle\nname: shop\nversion: 1.0.0\n\
+                    description: Shops.\ndeclarest: {metadataRoot: metadata}\n";
+    world.home.write("bundle/bundle.yaml", manifest);
+    world.home.write("bundle/metadata/shops/_/metadata.yaml", "resource: {id: /id}\n");
+    let tills = "resource: {id: /id, alias: /number}\n";
+    world.home.write("bundle/metadata/shops/_/tills/_/metadata.yaml", tills);
+    let catalogue = world.home.catalogue();
+    let bundled =
+        catalogue.replace("managedServer:", "metadata: {bundleFile: <home>/bundle}\n  managedServer:");
+    assert_ne!(bundled, catalogue);
+    world.home.write(".declarest/configs/contexts.yaml", &bundled);
+    let held = world.server.hold(Matcher::method("GET"));
+    let run = std::thread::scope(|scope| {
+        let running = scope.spawn(|| world.run(&["import", "/"]));
+        while world.server.open() == 0 {
+            std::thread::yield_now();
+        }
+        std::fs::remove_dir_all(world.home.path("bundle")).unwrap();
+        drop(held);
+        running.join().unwrap()
+    });
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared("shops/rio/tills/7/resource.json").is_some(), "{run}");
+}
+
 #[test]
 fn existing_resources_are_kept() {
     let world = plain();

@@ -2,7 +2,8 @@
 //!
 //! A bundle is a directory with a [`Manifest`] (`bundle.yaml`) and a tree of metadata documents, usually packed
 //! as a gzip tar archive. [`BundleSource::open`] finds the one that a [`Reference`] names, unpacks it into a
-//! cache once and validates every document. [`Bundle::tree`] is then a source of metadata like a metadata directory.
+//! cache once and validates every document. [`Bundle::documents`] are then a source of metadata like a metadata
+//! directory.
 //!
 //! ```
 //! use declarest_core::bundle::{BundleSource, Options, Reference};
@@ -48,7 +49,7 @@ use std::path::PathBuf;
 
 use semver::Version;
 
-use crate::repository::DirTree;
+use crate::repository::{DirTree, MemoryTree};
 
 pub use archive::{MAX_ENTRIES, MAX_FILE, MAX_TOTAL};
 pub use constraint::Constraint;
@@ -87,10 +88,14 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Opens the metadata tree, which has the layout of a metadata directory.
-    pub fn tree(&self) -> Result<DirTree, BundleError> {
-        let files = |source| BundleError::Files { bundle: self.manifest.name.clone(), source };
-        DirTree::open(&self.metadata_root).map_err(files)
+    /// Returns a copy of the metadata documents, because another process may replace the content of the cache while a
+    /// run reads them. The copy has the layout of a metadata directory. Fails if the documents have more than `limit`
+    /// bytes together. Blocks.
+    pub fn documents(&self, limit: u64) -> Result<MemoryTree, BundleError> {
+        let is_read = |name: &str| name.starts_with("metadata.") || name.starts_with("defaults");
+        let copied =
+            DirTree::open(&self.metadata_root).and_then(|tree| MemoryTree::copy(&tree, is_read, limit));
+        copied.map_err(|source| BundleError::Files { bundle: self.manifest.name.clone(), source })
     }
 }
 

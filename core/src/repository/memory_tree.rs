@@ -18,25 +18,31 @@ impl MemoryTree {
         self.files.values().map(Vec::len).sum()
     }
 
-    /// Copies the directories of `tree`, and the files whose names `keep` accepts. A tree without a root is copied as
-    /// an empty one. Fails if the files have more than `limit` bytes together.
+    /// Copies the directories of `tree`, and the files whose names `keep` accepts. Fails if the files have more than
+    /// `limit` bytes together, and if another process removes a file or directory meanwhile.
     pub fn copy(tree: &dyn Tree, keep: impl Fn(&str) -> bool, limit: u64) -> Result<Self, RepositoryError> {
         let mut copy = Self::default();
         let (mut pending, mut size) = (vec![String::new()], 0);
         while let Some(directory) = pending.pop() {
-            let mut entries = tree.entries(&directory)?.unwrap_or_default();
+            let vanished = |name: &str| RepositoryError::Vanished(name.to_owned());
+            let mut entries = tree.entries(&directory)?.ok_or_else(|| vanished(&directory))?;
             entries.retain(|entry| entry.kind != EntryKind::File || keep(&entry.name));
             for entry in &entries {
                 let name = join(&directory, &entry.name);
-                match entry.kind {
-                    EntryKind::Directory => pending.push(name),
-                    EntryKind::File => {
-                        let content = tree.read(&name)?.unwrap_or_default();
-                        size += content.len() as u64;
-                        check_size("(all metadata documents)", size, limit)?;
-                        copy.files.insert(name, content);
+                let content = match entry.kind {
+                    EntryKind::Directory => {
+                        pending.push(name);
+                        continue;
                     }
-                    EntryKind::Other | EntryKind::NotUtf8 { .. } => {}
+                    EntryKind::File => Some(tree.read(&name)?.ok_or_else(|| vanished(&name))?),
+                    // It may be a link to a file.
+                    EntryKind::Other if keep(&entry.name) => tree.read(&name)?,
+                    EntryKind::Other | EntryKind::NotUtf8 { .. } => None,
+                };
+                if let Some(content) = content {
+                    size += content.len() as u64;
+                    check_size("(all metadata documents)", size, limit)?;
+                    copy.files.insert(name, content);
                 }
             }
             copy.directories.insert(directory, entries);

@@ -35,7 +35,7 @@ async fn a_directory_and_an_archive_are_the_same_bundle(
     let server = bundle.manifest.compatible_managed_server.as_ref().unwrap();
     assert_eq!((server.product.as_str(), server.versions.text()), (product, versions));
     assert!(bundle.warnings.is_empty(), "{:?}", bundle.warnings);
-    let shared = Shared::new(bundle.tree().unwrap());
+    let shared = Shared::new(bundle.documents(u64::MAX).unwrap());
     check(name, &Table::of(name), &shared, |case| case.operation == Operation::List).await;
 }
 

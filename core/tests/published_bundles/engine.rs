@@ -26,7 +26,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(tree: DirTree) -> Self {
+    pub fn new(tree: impl Tree + 'static) -> Self {
         let tree: Arc<dyn Tree> = Arc::new(tree);
         let source = Source::shared(Arc::clone(&tree), "bundle");
         Self { tree, metadata: Arc::new(Metadata::layered(vec![Arc::new(source)])) }

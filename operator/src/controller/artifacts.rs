@@ -10,7 +10,7 @@ use declarest_core::bundle::{
 use declarest_core::error::with_causes;
 use declarest_core::memory::{self, Pool, Share, Shortage};
 use declarest_core::metadata::{Api, Metadata, Source};
-use declarest_core::repository::{MemoryTree, Tree};
+use declarest_core::repository::Tree;
 use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
 use parking_lot::Mutex;
 
@@ -285,8 +285,7 @@ async fn open(
     opened.map_err(|error| bundle_failure(field, &error))
 }
 
-/// Returns a copy of the documents of a bundle, because its cache may be replaced while a run reads them. A bundle in use
-/// is not copied again.
+/// Returns a copy of the documents of a bundle. A bundle in use is not copied again.
 async fn documents(bundles: &Bundles, field: &str, bundle: &Bundle) -> Result<Arc<Documents>, Failure> {
     let known = || bundles.lock().get(&bundle.digest)?.upgrade();
     if let Some(known) = known() {
@@ -296,12 +295,7 @@ async fn documents(bundles: &Bundles, field: &str, bundle: &Bundle) -> Result<Ar
     // Documents that are parsed need more memory than their text.
     let most = memory::capacity(Pool::Artifacts).map_or(u64::MAX, |capacity| capacity as u64 / PARSED);
     let files = bundle.clone();
-    let copied = tokio::task::spawn_blocking(move || -> Result<MemoryTree, BundleError> {
-        let is_read = |name: &str| name.starts_with("metadata.") || name.starts_with("defaults");
-        let copy = MemoryTree::copy(&files.tree()?, is_read, most);
-        copy.map_err(|source| BundleError::Files { bundle: files.manifest.name.clone(), source })
-    });
-    let tree = copied
+    let tree = tokio::task::spawn_blocking(move || files.documents(most))
         .await
         .map_err(|error| Failure::new(Reason::ReconcileFailed, format!("{field}: {error}")))?
         .map_err(|error| bundle_failure(field, &error))?;

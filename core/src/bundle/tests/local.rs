@@ -45,7 +45,7 @@ async fn a_directory_is_used_in_place() {
 async fn the_tree_is_that_of_metadata_root() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), &FILES);
-    let tree = open(root.path(), root.path()).await.unwrap().tree().unwrap();
+    let tree = open(root.path(), root.path()).await.unwrap().documents(u64::MAX).unwrap();
     assert!(tree.read("tills/_/metadata.yaml").unwrap().is_some());
     assert!(tree.read("bundle.yaml").unwrap().is_none());
 }
@@ -268,7 +268,7 @@ async fn an_incomplete_entry_is_created_again(#[case] damage: fn(&Path)) {
     damage(&bundle.root);
     let again = open(&cache, &place).await.unwrap();
     assert_eq!((&again.root, &again.digest), (&bundle.root, &bundle.digest));
-    assert!(again.tree().unwrap().read("tills/_/metadata.yaml").unwrap().is_some());
+    assert!(again.documents(u64::MAX).unwrap().read("tills/_/metadata.yaml").unwrap().is_some());
     assert_eq!(entries_of(&cache), [again.root.file_name().unwrap().to_str().unwrap()]);
 }
 
@@ -285,6 +285,18 @@ async fn the_digest_of_a_directory_covers_files_that_have_an_effect() {
     assert_ne!(second, first);
     write(root.path(), &[("openapi.yaml", "openapi: 3.1.0")]);
     assert_ne!(digest().await, second);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_defaults_file_may_be_a_link_within_the_bundle() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), &FILES);
+    write(root.path(), &[("metadata/shared.yaml", "size: 1")]);
+    let file = root.path().join("metadata/tills/_/defaults.yaml");
+    std::os::unix::fs::symlink("../../shared.yaml", file).unwrap();
+    let documents = open(root.path(), root.path()).await.unwrap().documents(u64::MAX).unwrap();
+    assert_eq!(documents.read("tills/_/defaults.yaml").unwrap().unwrap(), b"size: 1");
 }
 
 #[tokio::test]

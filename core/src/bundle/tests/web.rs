@@ -283,7 +283,7 @@ async fn the_tree_of_a_downloaded_bundle() {
     let cache = tempfile::tempdir().unwrap();
     let server = serve(|_| ok(archive(&[("bundle.yaml", SHORT), FILES[2]]))).await;
     let bundle = open(cache.path(), &server, "till.tar.gz").await.unwrap();
-    assert!(bundle.tree().unwrap().read("tills/_/metadata.yaml").unwrap().is_some());
+    assert!(bundle.documents(u64::MAX).unwrap().read("tills/_/metadata.yaml").unwrap().is_some());
 }
 
 fn revalidating(cache: &Path) -> Options {
