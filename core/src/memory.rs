@@ -3,7 +3,7 @@
 //! [`limit`] divides a budget among [`Pool`]s. A payload that needs more than [`LIGHT`] bytes reserves a [`Share`] of
 //! its pool before it is kept, and returns it when its last holder is dropped. So payloads of one user cannot exhaust
 //! the memory of all: large ones wait for each other, and fail after [`PATIENCE`]. Smaller ones never wait. Without a
-//! budget, as in the command line tool, nothing waits or fails.
+//! budget, as in the command line tool, nothing waits or fails. The pages of a list count together.
 //!
 //! Work acquires shares in the order of [`Pool`], so it does not wait for itself.
 
@@ -87,36 +87,49 @@ impl Share {
     }
 }
 
-/// The growing share of a body that is being read.
+/// The growing share of a body that is being read, or of values that are kept together.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     pool: Pool,
     permits: Option<OwnedSemaphorePermit>,
+    /// The bytes that are reserved; up to [`LIGHT`] need no permit.
     covered: usize,
+    /// The bytes of the values that were added.
+    added: usize,
 }
 
 impl Reservation {
     /// The step by which a reservation grows, so that most bodies need one.
     const STEP: usize = 1 << 20;
 
-    /// Reserves the first `bytes`.
-    pub async fn of(pool: Pool, bytes: usize) -> Result<Self, Shortage> {
-        let mut reservation = Self { pool, permits: None, covered: LIGHT };
-        if bytes > LIGHT {
-            reservation.grow(bytes).await?;
-        }
-        Ok(reservation)
+    /// Returns a reservation of nothing.
+    pub const fn new(pool: Pool) -> Self {
+        Self { pool, permits: None, covered: LIGHT, added: 0 }
     }
 
     /// Waits until the reservation covers `bytes` in total.
     pub async fn cover(&mut self, bytes: usize) -> Result<(), Shortage> {
-        if bytes <= self.covered { Ok(()) } else { self.grow(bytes.max(self.covered + Self::STEP)).await }
+        let ahead = self.covered + Self::STEP;
+        self.grow(bytes, ahead.min(capacity(self.pool).unwrap_or(ahead))).await
     }
 
-    async fn grow(&mut self, total: usize) -> Result<(), Shortage> {
-        let more = if self.permits.is_some() { total - self.covered } else { total };
-        if let Some(more) = BUDGET.get().map(|budget| budget.acquire(self.pool, more, PATIENCE)) {
-            let more = more.await?;
+    /// Waits until the reservation also covers a value of `bytes`.
+    pub async fn add(&mut self, bytes: usize) -> Result<(), Shortage> {
+        self.added += bytes;
+        self.grow(self.added, 0).await
+    }
+
+    /// Waits until `bytes` are covered, and at least `ahead` if that takes a new permit.
+    async fn grow(&mut self, bytes: usize, ahead: usize) -> Result<(), Shortage> {
+        if bytes <= self.covered {
+            return Ok(());
+        }
+        let total = bytes.max(if self.permits.is_some() { ahead } else { 0 }).next_multiple_of(UNIT);
+        if let Some(budget) = BUDGET.get() {
+            // It would wait for its own permits.
+            budget.fitting(self.pool, total)?;
+            let more = if self.permits.is_some() { total - self.covered } else { total };
+            let more = budget.acquire(self.pool, more, PATIENCE).await?;
             match &mut self.permits {
                 Some(permits) => permits.merge(more),
                 None => self.permits = Some(more),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use declarest_core::bundle::{BundleSource, Options, Reference};
 use declarest_core::error::{Categorized, with_causes};
+use declarest_core::memory::Share;
 use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Listing, Metadata, OperationName};
 use declarest_core::path::{LogicalPath, PathNames};
@@ -116,7 +117,8 @@ fn list(fixture: &Path) -> Vec<String> {
     };
     let paths = entries.named.iter().filter_map(|entry| entry.path(&shops, PathNames::Literal).err());
     let mut errors: Vec<String> = paths.map(|error| shown(&error)).collect();
-    let list = ListAnswer::Listed { listing: Listing::new(entries.named), doubt: None, held: Vec::new() };
+    let list =
+        ListAnswer::Listed { listing: Listing::new(entries.named), doubt: None, held: Share::default() };
     let wanted = Wanted { name: "rio", one_name: true, by_members: true, ..Wanted::default() };
     let question = Question { wanted, ..Question::default() };
     if let Verdict::Unknown(doubt) = judge(&question, Address::NotFound, &list) {

@@ -152,10 +152,10 @@ pub(crate) async fn collect(
     let Some(second) = clock.run(answer.chunk()).await else { return Ok(Collected::Late) };
     let Some(second) = second? else { return Ok(Collected::Whole(first)) };
     let first_part = expected.max(first.len() + second.len()).min(limit);
-    let mut held = match clock.stop(Reservation::of(Pool::Answers, first_part)).await {
-        Ok(held) => held,
-        Err(shortage) => return Ok(Collected::Short(shortage)),
-    };
+    let mut held = Reservation::new(Pool::Answers);
+    if let Err(shortage) = clock.stop(held.cover(first_part)).await {
+        return Ok(Collected::Short(shortage));
+    }
     let mut body = BytesMut::with_capacity(first_part);
     body.extend_from_slice(&first);
     let mut next = Some(second);

@@ -3,12 +3,16 @@
 
 #![allow(clippy::print_stderr, reason = "figures, and why nothing was tested")]
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use axum::Router;
+use axum::extract::Query;
+use axum::http::StatusCode;
+use axum::http::header::LINK;
 use axum::routing::get;
+use axum::{Json, Router};
 use declarest_operator::crd::{ManagedServer, SecretStore, SyncPolicy};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -63,14 +67,18 @@ impl Crowded {
         eprintln!("peak: {resident} MiB resident, {all:?} MiB with page cache");
     }
 
+    async fn attack(&self, git: &GitRemote) -> GitHttp {
+        self.attack_on("server", git).await
+    }
+
     /// A policy called `attack` for `/big` of another repository.
     /// Git runs in a process of its own: with a `file` URL, the operator would also be the server that packs objects.
-    async fn attack(&self, git: &GitRemote) -> GitHttp {
+    async fn attack_on(&self, server: &str, git: &GitRemote) -> GitHttp {
         let http = GitHttp::start(git.root(), None);
         let spec = json!({"type": "git", "git": {"url": http.url("desired.git")}});
         self.world.create(declarest("ResourceRepository", "attack", &spec)).await;
         let spec = json!({
-            "resourceRepositoryRef": {"name": "attack"}, "managedServerRef": {"name": "server"},
+            "resourceRepositoryRef": {"name": "attack"}, "managedServerRef": {"name": server},
             "source": {"path": "/big"}, "syncInterval": "1h",
         });
         self.world.create(declarest("SyncPolicy", "attack", &spec)).await;
@@ -120,6 +128,34 @@ async fn payloads_with_many_values() {
     let _git = crowded.attack(&git).await;
     crowded.failures(|message| message.contains("raise the memory limit of the operator")).await;
     crowded.goes_on(2).await;
+}
+
+/// Each page is small, and the entries of all of them are kept.
+#[tokio::test]
+async fn a_list_with_many_small_pages() {
+    let Some(crowded) = Crowded::start().await else { return };
+    let padding = "x".repeat(900);
+    let page = move |Query(query): Query<HashMap<String, usize>>| async move {
+        let page = query.get("page").copied().unwrap_or(1);
+        let entry = |index| json!({"id": format!("{page}-{index}"), "name": format!("n{page}-{index}"), "x": padding});
+        let link = format!("</big?page={}>; rel=\"next\"", page + 1);
+        ([(LINK, link)], Json((0..60).map(entry).collect::<Vec<_>>()))
+    };
+    let absent = || async { (StatusCode::NOT_FOUND, Json(json!({}))) };
+    let router = Router::new().route("/big", get(page)).route("/big/{name}", get(absent));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    crowded.world.create(declarest("ManagedServer", "lists", &json!({"http": {"baseURL": url}}))).await;
+    let git = GitRemote::new();
+    git.write("big/_/metadata.yaml", "resource: {id: /id, alias: /name}\n");
+    git.write("big/one/resource.json", r#"{"name": "one"}"#);
+    git.commit("one");
+    git.push();
+    let _git = crowded.attack_on("lists", &git).await;
+    crowded.failures(|message| message.contains("raise the memory limit of the operator")).await;
+    crowded.goes_on(2).await;
+    serving.abort();
 }
 
 /// Payloads that are allowed, but not all at once.

@@ -60,7 +60,7 @@ pub enum ListAnswer {
         /// Why other resources may exist in addition; `None` if the list is complete.
         doubt: Option<Doubt>,
         /// The memory that the entries occupy.
-        held: Vec<Share>,
+        held: Share,
     },
     /// The list is unknown for this reason.
     Unknown(Doubt),

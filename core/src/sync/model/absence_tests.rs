@@ -4,6 +4,7 @@ use http::StatusCode;
 use rstest::rstest;
 
 use super::*;
+use crate::memory::Share;
 use crate::metadata::Stated;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -41,7 +42,7 @@ fn entry(id: &str, alias: Option<&str>) -> Entry {
 
 fn listed(entries: &[(&str, Option<&str>)], doubt: Option<Doubt>) -> ListAnswer {
     let entries = entries.iter().map(|(id, alias)| entry(id, *alias)).collect();
-    ListAnswer::Listed { listing: Listing::new(entries), doubt, held: Vec::new() }
+    ListAnswer::Listed { listing: Listing::new(entries), doubt, held: Share::default() }
 }
 
 fn whole(entries: &[(&str, Option<&str>)]) -> ListAnswer {
@@ -153,7 +154,7 @@ fn something_at_the_address(
 fn a_number_is_not_a_name(#[case] post_creates: bool, #[case] doubt: Option<Doubt>, #[case] expected: &str) {
     let number =
         Entry { states: Stated { id: true, alias: true, number: true }, ..entry("rio", Some("ava")) };
-    let list = ListAnswer::Listed { listing: Listing::new(vec![number]), doubt, held: Vec::new() };
+    let list = ListAnswer::Listed { listing: Listing::new(vec![number]), doubt, held: Share::default() };
     let question = Question { wanted: SERVER_IDS, post_creates, ..Question::default() };
     for address in [Address::Found(Some("ava")), Address::NotFound] {
         assert_eq!(shown(&judge(&question, address, &list)), expected);
@@ -186,7 +187,7 @@ fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &
     let list = ListAnswer::Listed {
         listing: Listing::new(vec![Entry { payload, ..entry("u7", None) }]),
         doubt: None,
-        held: Vec::new(),
+        held: Share::default(),
     };
     let question = Question { wanted: NO_RULES, doomed, ..Question::default() };
     assert_eq!(shown(&judge(&question, Address::NotFound, &list)), expected);

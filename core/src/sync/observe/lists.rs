@@ -11,7 +11,7 @@ use super::references::Reader;
 use super::server::{Remote, Waiting, decoded};
 use crate::error::{Categorized as _, Category};
 use crate::language::referred::{KnownValues, ReferenceValues};
-use crate::memory::Share;
+use crate::memory::{Pool, Reservation, Share};
 use crate::metadata::{
     Entries, Listing, MetadataError, NextPage, OperationName, PageParameters, Rules, Shape,
 };
@@ -105,15 +105,14 @@ impl Remote {
             reader: self.nested(list).reader(),
         });
         let mut pages = Pages::new(&rules, collection, LIST_BOUNDS);
-        let (mut asked, mut held) = (Ok(request.clone()), Vec::new());
+        let (mut asked, mut held) = (Ok(request.clone()), Reservation::new(Pool::Answers));
         loop {
             let page = async {
                 let asked = asked?;
                 let mut response = self.ask_list(&asked).await?;
                 self.check_parents(collection, &response).await?;
                 pages.count(response.body.len());
-                let (answer, share) = decoded(collection, &mut response, rules.payload_type()).await?;
-                held.push(share);
+                let answer = decoded(collection, &mut response, rules.payload_type(), &mut held).await?;
                 let next = pages.next(&asked, &response, &answer);
                 // If the answer is not a list, this error is reported and not that of the pagination.
                 let entries = rules.entries(collection, transforms.run(answer).await?)?;
@@ -149,12 +148,12 @@ pub(super) struct List {
     /// The doubt if the list may be incomplete.
     pub doubt: Option<Doubt>,
     /// The memory that the entries occupy.
-    held: Vec<Share>,
+    held: Share,
 }
 
 impl List {
-    fn of((entries, doubt): (Entries, Option<Doubt>), held: Vec<Share>) -> Self {
-        Self { entries, doubt, held }
+    fn of((entries, doubt): (Entries, Option<Doubt>), held: Reservation) -> Self {
+        Self { entries, doubt, held: held.share() }
     }
 }
 

@@ -12,7 +12,7 @@ use super::asked::Asked;
 use super::contents::References;
 use super::listed::Listed;
 use super::once::Once;
-use crate::memory::{self, LIGHT, Pool, Share, Shortage};
+use crate::memory::{self, LIGHT, Pool, Reservation, Shortage};
 use crate::metadata::{Entry, OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::{Class, MAX_WEIGHT, PayloadType, Value};
@@ -243,9 +243,10 @@ impl Remote {
         let text = || at.payload.as_str().map(|_| PayloadType::Text);
         let status = response.status;
         let expected = stored.or(at.rules.payload_type()).or_else(text);
-        let (answer, held) = match decoded(&at.path, &mut response, expected).await {
-            Err(SyncError::Server(_)) if status.is_client_error() => (Value::Null, Share::default()),
-            Ok((Value::Null, held)) if status == StatusCode::OK => (empty(expected), held),
+        let mut held = Reservation::new(Pool::Answers);
+        let answer = match decoded(&at.path, &mut response, expected, &mut held).await {
+            Err(SyncError::Server(_)) if status.is_client_error() => Value::Null,
+            Ok(Value::Null) if status == StatusCode::OK => empty(expected),
             answer => answer?,
         };
         let was_null = answer.is_null();
@@ -272,7 +273,14 @@ impl Remote {
             Some(_) => None,
             None => response.descriptor_of(&payload),
         };
-        Ok(Observed { at: at.clone(), payload: Some(payload), descriptor, held, version, read_at })
+        Ok(Observed {
+            at: at.clone(),
+            payload: Some(payload),
+            descriptor,
+            held: held.share(),
+            version,
+            read_at,
+        })
     }
 
     /// Reads a resource that only the list of its collection shows.
@@ -311,20 +319,26 @@ fn empty(expected: Option<PayloadType>) -> Value {
     }
 }
 
-/// Decodes the body of an answer about `path` and drops it. A value that needs much memory waits for its share.
+/// Decodes the body of an answer about `path` and drops it. A value that needs much memory waits for its part of `held`,
+/// which has that of the former pages.
 pub(super) async fn decoded(
     path: &LogicalPath,
     response: &mut Response,
     expected: Option<PayloadType>,
-) -> Result<(Value, Share), SyncError> {
+    held: &mut Reservation,
+) -> Result<Value, SyncError> {
     let Some(capacity) = memory::capacity(Pool::Answers) else {
-        return Ok((response.decode(expected)?, Share::default()));
+        return Ok(response.decode(expected)?);
     };
+    let shortage = |shortage| SyncError::Memory(path.clone(), shortage);
     match response.decode_within(expected, LIGHT) {
         Err(ServerError::TooHeavy { .. }) => {}
-        light => return Ok((light?, Share::default())),
+        light => {
+            let value = light?;
+            held.add(value.weight()).await.map_err(shortage)?;
+            return Ok(value);
+        }
     }
-    let shortage = |shortage| SyncError::Memory(path.clone(), shortage);
     let _turn = memory::turn().await;
     let value = match response.decode_within(expected, capacity) {
         Err(ServerError::TooHeavy { .. }) if capacity < MAX_WEIGHT => {
@@ -334,6 +348,6 @@ pub(super) async fn decoded(
     };
     // The body has a share of the same pool.
     response.body = Bytes::new();
-    let held = memory::reserve(Pool::Answers, value.weight()).await.map_err(shortage)?;
-    Ok((value, held))
+    held.add(value.weight()).await.map_err(shortage)?;
+    Ok(value)
 }
