@@ -168,3 +168,19 @@ pub fn print(bytes: &[u8]) -> Result<(), OutputError> {
         _ => Ok(()),
     }
 }
+
+/// Returns whether standard output is a pipe whose reader has ended.
+#[cfg(unix)]
+pub fn is_closed() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = std::io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    poll(&mut ends, Some(&Timespec::default())).is_ok()
+        && ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+/// Returns whether standard output is a pipe whose reader has ended, which is not known on this system.
+#[cfg(not(unix))]
+pub fn is_closed() -> bool {
+    false
+}

@@ -177,6 +177,24 @@ fn secrets_are_kept_in_a_new_store() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+#[test]
+fn a_store_of_another_context_is_not_used() {
+    let fresh = Fresh::new();
+    fresh.live("/shops/rio", r#"{"id": "rio", "password": "canary"}"#);
+    for (name, file) in [("team a", "team%20a.json"), ("team_a", "team_a.json")] {
+        let run = fresh.init(&["--name", name, "--secret-attributes"]);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(fresh.home.path(".declarest/secrets").join(file).exists());
+        fs::remove_dir_all(fresh.home.path("shop")).unwrap();
+    }
+    assert_eq!(fresh.run(&["context", "delete", "team_a", "--no-input"]).code, 0);
+    let before = fresh.home.read(".declarest/secrets/team_a.json");
+    let run = fresh.init(&["--name", "team_a", "--secret-attributes"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("team_a.json exists, and may have the secrets of another server"), "{run}");
+    assert_eq!(fresh.home.read(".declarest/secrets/team_a.json"), before);
+}
+
 /// The first call finds the secrets.
 #[test]
 fn a_later_call_adds_the_store() {

@@ -1,5 +1,8 @@
 //! The pager, and `resource diff --watch`.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use rstest::rstest;
 
 use crate::terminal::Terminal;
@@ -53,6 +56,22 @@ fn a_pipe_is_not_paged() {
     let variables = [("TERM", "xterm"), ("PAGER", "false"), ("DECLAREST_IGNORE_WARNINGS", "1")];
     let run = world.home.run_with(&["plan", "/"], &variables, "");
     assert!(run.code == 0 && run.stdout.lines().count() == 31, "{run}");
+}
+
+#[test]
+fn a_watch_ends_with_the_reader_of_its_output() {
+    let world = World::new(&["/shops"], &[("shops/rio/resource.yaml", "id: rio\n")]);
+    world.live("/shops/rio", r#"{"id": "rio"}"#);
+    let watch = ["resource", "diff", "/shops/rio", "--watch=1s"];
+    let mut command = world.home.command(&watch, &[("DECLAREST_IGNORE_WARNINGS", "1")]);
+    let mut running = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = BufReader::new(running.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "No differences for /shops/rio.\n");
+    assert_eq!(running.try_wait().unwrap(), None);
+    drop(stdout);
+    assert!(running.wait().unwrap().success());
 }
 
 #[test]

@@ -43,6 +43,17 @@ fn what_is_discarded(#[case] args: &[&str], #[case] expected: &str, #[case] cont
     assert_eq!(exists(&home, "work/new"), expected.contains("new"));
 }
 
+/// Names of files are bytes on Unix.
+#[test]
+fn a_file_whose_name_is_not_utf_8_is_discarded() {
+    let home = dirty();
+    let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"caf\xe9");
+    std::fs::write(home.path("work").join(name), "1").unwrap();
+    let run = home.run(&["repository", "clean"]);
+    assert_eq!(run.to_string(), "exit 0\n--- stdout\n--- stderr\n");
+    assert_eq!(porcelain(&home), "!! c.tmp");
+}
+
 #[test]
 fn before_the_first_commit_all_is_new() {
     let home = Home::with_catalogue(WITHOUT_REMOTE);

@@ -53,7 +53,9 @@ impl Tinyproxy {
                 return false;
             }
             if TcpStream::connect(self.address).await.is_ok() {
-                return true;
+                // It ends if another process has taken the port, and then that one was connected.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                return self.process.try_wait().unwrap().is_none();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

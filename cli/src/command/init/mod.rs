@@ -14,6 +14,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::secrets::Secret;
 use declarest_core::sync::{self, Options, Plan, Stop};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use super::resource::{ImportOptions, Imported, Targets, outcome};
@@ -31,6 +32,8 @@ use crate::workspace::Workspace;
 
 /// The directory of secrets, below the home directory.
 const SECRETS: &str = ".declarest/secrets";
+/// Characters that are encoded in the name of a store.
+const NOT_IN_FILE_NAMES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// The length of a new key in bytes.
 const KEY: usize = 32;
 
@@ -117,6 +120,7 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
     let adds_store = new.secret_store.is_some() && known.is_some_and(|known| known.secret_store.is_none());
     if is_new || adds_store {
         if let Some(store) = &new.secret_store {
+            require_missing(&store.file)?;
             create_key(&store.key_file)?;
         }
         stored.save(&changed.catalogue)?;
@@ -208,9 +212,8 @@ fn header(text: &str) -> Result<CustomHeader, Failure> {
 
 fn secret_store(name: &str, invocation: &Invocation) -> Result<NewSecretStore, Failure> {
     let home = invocation.environment.home().ok_or(CatalogueError::NoHome)?;
-    // The name of a context may have any characters.
-    let stem: String =
-        name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    // The name of a context may have any characters, and two contexts must not share a store.
+    let stem = utf8_percent_encode(name, NOT_IN_FILE_NAMES);
     let file = |extension: &str| home.join(SECRETS).join(format!("{stem}.{extension}"));
     Ok(NewSecretStore { file: file("json"), key_file: file("key") })
 }
@@ -254,6 +257,18 @@ fn create_directory(directory: &Path) -> Result<(), Failure> {
         }
         Err(error) => Err(failed("use", error)),
     }
+}
+
+/// Fails if there is a store already: it may have the secrets of another server.
+fn require_missing(store: &Path) -> Result<(), Failure> {
+    if fs::exists(store).map_err(Failure::io("use", store))? {
+        return Err(Failure::invalid(format!(
+            "{} exists, and may have the secrets of another server; remove it if they are not needed, or choose another \
+             name with --name",
+            store.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Creates a random key. An existing one is kept.

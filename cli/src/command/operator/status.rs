@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, ClusterArguments};
 use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
-use crate::output::{Output, OutputPolicy, print};
+use crate::output::{Output, OutputPolicy, is_closed, print};
 use crate::settings::parse_interval;
 
 #[derive(Debug, Args)]
@@ -51,6 +51,9 @@ pub fn run(arguments: &StatusArguments, invocation: &Invocation) -> Result<(), F
             }
             let Some(interval) = arguments.watch else { return Ok(()) };
             tokio::time::sleep(interval).await;
+            if is_closed() {
+                return Ok(());
+            }
         }
     })
 }

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::diff::{ALL, DiffRecord, DiffStyle, Drift, section, summary};
-use crate::output::{Output, OutputPolicy};
+use crate::output::{Output, OutputPolicy, is_closed};
 use crate::pager;
 use crate::report::ReportArguments;
 use crate::settings::parse_interval;
@@ -90,6 +90,9 @@ pub fn diff(arguments: &DiffArguments, invocation: &Invocation) -> Result<(), Fa
             }
             invocation.messages.end_round();
             tokio::time::sleep(interval).await;
+            if is_closed() {
+                return Ok(());
+            }
         }
     })
 }

@@ -1,13 +1,13 @@
 //! Commits or discards changes.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use git2::build::CheckoutBuilder;
-use git2::{IndexAddOption, Repository, ResetType, Signature};
+use git2::{IndexAddOption, Repository, ResetType, Signature, Status};
 
 use super::super::{RepositoryError, Revision};
-use super::{FileState, Worktree};
+use super::Worktree;
 
 /// The author of commits. It is the tool, because the identity of the user is not known.
 const AUTHOR: (&str, &str) = ("declarest", "declarest@local");
@@ -63,11 +63,16 @@ impl Worktree {
     pub fn clean(&self) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
         self.reset_in(&repository, true)?;
-        for file in self.uncommitted(&repository)? {
+        for file in self.statuses(&repository)?.iter().filter(|file| file.status() == Status::WT_NEW) {
             // A directory here is a nested repository.
-            if file.worktree == FileState::Untracked && !file.path.ends_with('/') {
-                let file = self.directory.join(&file.path);
-                fs::remove_file(&file).map_err(RepositoryError::io("remove", &file))?;
+            if file.path_bytes().ends_with(b"/") {
+                continue;
+            }
+            let file = self.directory.join(file_name(file.path_bytes()));
+            match fs::remove_file(&file) {
+                // Another process has removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(RepositoryError::io("remove", &file))?,
             }
         }
         self.remove_empty_directories(&repository, Path::new("")).map(|_| ())
@@ -97,4 +102,17 @@ impl Worktree {
         }
         Ok(empty)
     }
+}
+
+/// Returns the path of a file of a checkout, which need not be UTF-8 on Unix.
+#[cfg(unix)]
+fn file_name(path: &[u8]) -> PathBuf {
+    let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(path);
+    name.into()
+}
+
+/// Returns the path of a file of a checkout.
+#[cfg(not(unix))]
+fn file_name(path: &[u8]) -> PathBuf {
+    String::from_utf8_lossy(path).into_owned().into()
 }

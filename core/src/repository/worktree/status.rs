@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use git2::{Oid, Repository, RepositoryState, Status, StatusOptions};
+use git2::{Oid, Repository, RepositoryState, Status, StatusOptions, Statuses};
 use serde::{Serialize, Serializer};
 
 use super::super::RepositoryError;
@@ -265,11 +265,16 @@ impl Worktree {
         distance.map_err(self.git("compare with its remote"))
     }
 
-    /// Returns the uncommitted files, sorted by path.
-    pub(super) fn uncommitted(&self, repository: &Repository) -> Result<Vec<FileStatus>, RepositoryError> {
+    /// Returns the states of the uncommitted files.
+    pub(super) fn statuses<'r>(&self, repository: &'r Repository) -> Result<Statuses<'r>, RepositoryError> {
         let mut options = StatusOptions::new();
         options.include_untracked(true).recurse_untracked_dirs(true).include_ignored(false);
-        let found = repository.statuses(Some(&mut options)).map_err(self.git("read the status of"))?;
+        repository.statuses(Some(&mut options)).map_err(self.git("read the status of"))
+    }
+
+    /// Returns the uncommitted files, sorted by path.
+    pub(super) fn uncommitted(&self, repository: &Repository) -> Result<Vec<FileStatus>, RepositoryError> {
+        let found = self.statuses(repository)?;
         let files = found.iter().map(|entry| {
             let (staging, worktree) = FileState::of(entry.status());
             let path = String::from_utf8_lossy(entry.path_bytes()).into_owned();
