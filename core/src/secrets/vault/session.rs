@@ -19,6 +19,11 @@ use super::settings::{credential, plain_path, refuse};
 use super::{VaultAuth, VaultError, VaultSettings};
 use crate::secrets::Secret;
 
+/// The time for which a failed login counts for all calls. Otherwise each call of a run would log in by itself, one
+/// after the other: Vault locks users out after repeated refusals, and a Vault that does not answer delays each login
+/// by its whole time limit. Shorter than the pause between two checks of a store, so that each check asks Vault.
+const FAILURE_COUNTS: Duration = Duration::from_secs(3);
+
 /// A Vault server and the login to it.
 pub(super) struct Sessions {
     line: Line,
@@ -27,7 +32,15 @@ pub(super) struct Sessions {
     lookup: Call,
     renewal: Call,
     /// Held during a login, so that concurrent callers wait for one login.
-    current: Mutex<Option<Arc<Session>>>,
+    current: Mutex<Current>,
+}
+
+/// The outcome of the last login.
+#[derive(Default)]
+struct Current {
+    session: Option<Arc<Session>>,
+    /// The failure since then, and the time of its end.
+    failed: Option<(VaultError, Instant)>,
 }
 
 /// The way to obtain a token.
@@ -52,6 +65,25 @@ impl Session {
         let mut token = HeaderValue::from_maybe_shared(bytes).ok()?;
         token.set_sensitive(true);
         Some(Self { token, renew_at, denied: Arc::default() })
+    }
+}
+
+impl Current {
+    /// Returns the failure of the last login as long as it counts.
+    fn check(&self) -> Result<(), VaultError> {
+        match &self.failed {
+            Some((error, ended)) if ended.elapsed() < FAILURE_COUNTS => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps the outcome of a login.
+    fn keep(&mut self, outcome: Result<Arc<Session>, VaultError>) -> Result<Arc<Session>, VaultError> {
+        match &outcome {
+            Ok(session) => *self = Self { session: Some(Arc::clone(session)), failed: None },
+            Err(error) => self.failed = Some((error.clone(), Instant::now())),
+        }
+        outcome
     }
 }
 
@@ -92,7 +124,7 @@ impl Sessions {
         let login = Login::new(&settings.auth)?;
         let lookup = Call::new(&LookupTokenSelfRequest {}, "look up the token", "read")?;
         let renewal = Call::new(&RenewTokenSelfRequest { increment: None }, "renew the token", "update")?;
-        Ok(Self { line, auth: settings.auth, login, lookup, renewal, current: Mutex::new(None) })
+        Ok(Self { line, auth: settings.auth, login, lookup, renewal, current: Mutex::default() })
     }
 
     /// Sends a call. A denial may mean that the token is no longer valid or that its policies have changed, so the
@@ -124,17 +156,18 @@ impl Sessions {
     /// Returns the session for the next call.
     async fn session(&self) -> Result<Arc<Session>, VaultError> {
         let mut current = self.current.lock().await;
-        if let Some(session) = &*current {
-            if session.renew_at.is_none_or(|at| Instant::now() < at) {
-                return Ok(Arc::clone(session));
-            }
+        let due = |session: &Session| session.renew_at.is_some_and(|at| Instant::now() >= at);
+        if let Some(session) = current.session.as_ref().filter(|session| !due(session)) {
+            return Ok(Arc::clone(session));
+        }
+        current.check()?;
+        if let Some(session) = &current.session {
             match self.renew(session).await {
-                Ok(renewed) => return Ok(Arc::clone(current.insert(renewed))),
+                Ok(renewed) => return current.keep(Ok(renewed)),
                 Err(error) => tracing::debug!(%error, "the token is not renewed; logging in again"),
             }
         }
-        let session = self.log_in().await?;
-        Ok(Arc::clone(current.insert(session)))
+        current.keep(self.log_in().await)
     }
 
     /// Returns another session than `stale`; `None` if there is none, or if a new one would be denied as well.
@@ -143,17 +176,17 @@ impl Sessions {
             return Ok(None);
         }
         let mut current = self.current.lock().await;
-        if let Some(session) = current.as_ref().filter(|session| session.token != stale.token) {
+        if let Some(session) = current.session.as_ref().filter(|session| session.token != stale.token) {
             return Ok(Some(Arc::clone(session)));
         }
+        current.check()?;
         // The previous new login did not help. While Vault still accepts its token, another login would not help
         // either, and a run over many denied secrets would create as many tokens.
         let known = async || self.line.send(&self.lookup, Some(&stale.token)).await.is_ok();
         if stale.denied.load(Ordering::Relaxed) && known().await {
             return Ok(None);
         }
-        let session = self.log_in().await?;
-        Ok(Some(Arc::clone(current.insert(session))))
+        current.keep(self.log_in().await).map(Some)
     }
 
     async fn log_in(&self) -> Result<Arc<Session>, VaultError> {

@@ -46,6 +46,40 @@ async fn concurrent_calls_share_one_login() {
 }
 
 #[tokio::test]
+async fn concurrent_calls_share_one_refused_login_and_it_counts_for_some_seconds() {
+    let server =
+        Server::start(|_, _| Reply::json(400, &json!({"errors": ["invalid username or password"]}))).await;
+    let store = store(with_user(&server));
+    let keys: Vec<SecretKey> = (0..20).map(|number| key(&format!("a:k{number}"))).collect();
+    for read in join_all(keys.iter().map(|key| store.get(key))).await {
+        assert_eq!(read.unwrap_err().category(), Category::Auth);
+    }
+    pass(Duration::from_secs(2)).await;
+    store.get(&keys[0]).await.unwrap_err();
+    assert_eq!(server.logins(), 1, "Vault locks users out after repeated refusals");
+    pass(Duration::from_secs(2)).await;
+    store.get(&keys[0]).await.unwrap_err();
+    assert_eq!(server.logins(), 2, "the credentials may have been corrected in Vault");
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrent_calls_wait_for_one_login_if_vault_does_not_answer() {
+    // Connections are made, but nothing is accepted.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (mount, username) = ("userpass".to_owned(), "ops".to_owned());
+    let auth = VaultAuth::Userpass { mount, username, password: secret(PASSWORD) };
+    let store = store(VaultSettings { proxy: Proxy::default(), ..VaultSettings::new(&url, auth) });
+    let keys: Vec<SecretKey> = (0..20).map(|number| key(&format!("a:k{number}"))).collect();
+    let began = tokio::time::Instant::now();
+    for read in join_all(keys.iter().map(|key| store.get(key))).await {
+        assert_eq!(read.unwrap_err().category(), Category::Transport);
+    }
+    let waited = began.elapsed();
+    assert!(waited < Duration::from_mins(1), "{waited:?} is more than the time of one login");
+}
+
+#[tokio::test]
 async fn an_app_role_logs_in_with_both_its_ids() {
     let server = logging_in(|_, _| stored(&json!("v"))).await;
     let (role_id, secret_id) = (secret("role"), secret("id\n"));
