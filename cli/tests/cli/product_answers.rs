@@ -23,6 +23,17 @@ fn unsigned_integers_are_kept() {
     assert_eq!(place.server.get("/entries/web"), Some(changed), "{run}");
 }
 
+/// The request was done, so a failure would invite the user to repeat it.
+#[test]
+fn an_answer_of_another_format_than_stated_is_no_failure() {
+    let server = ApiServer::start(&["/jobs"], |_, _| Answer::text(200, "application/json", "OK"));
+    let place = Place::new(server, &[("jobs/_/metadata.yaml", "resource: {id: /id}\n")]);
+    let run = place.run(&["resource", "request", "post", "/jobs", "-f", "{}"]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = place.run(&["resource", "request", "get", "/jobs/1"]);
+    assert_eq!((run.code, run.stdout.trim_end()), (0, "OK"), "{run}");
+}
+
 #[test]
 fn names_with_slashes_are_reported() {
     let server = ApiServer::rest(&["/policies"], Ids::Given);

@@ -126,8 +126,9 @@ impl Response {
     }
 
     /// Decodes the body. An empty body is null. The Content-Type determines the type. If it is absent, unknown, or
-    /// plain text where structured data is expected, `expected` decides, or else the first character of the body. An
-    /// HTML page is accepted only if text is expected.
+    /// plain text where structured data is expected, `expected` decides, or else the first character of the body. A
+    /// body that does not have the structured type of its Content-Type, and an HTML page, are accepted only if text or
+    /// bytes are expected.
     pub fn decode(&self, expected: Option<PayloadType>) -> Result<Value, ServerError> {
         self.decode_within(expected, MAX_WEIGHT)
     }
@@ -260,11 +261,9 @@ impl Response {
             Some(b'{' | b'[') => PayloadType::Json,
             _ => PayloadType::OctetStream,
         };
-        let class = expected.map(PayloadType::class);
-        let is_wanted = match class {
-            None | Some(Class::Structured) => false,
-            Some(Class::Text | Class::Binary) => expected != Some(PayloadType::Xml) || !self.is_html(),
-        };
+        // Any content can be that of a text or of bytes.
+        let is_opaque = expected.is_some_and(|expected| expected.class() != Class::Structured);
+        let is_wanted = is_opaque && (expected != Some(PayloadType::Xml) || !self.is_html());
         if self.is_page() && !is_wanted {
             // YAML and other formats accept markup as text. JSON does not.
             return vec![expected.filter(|_| !self.is_markup()).unwrap_or(PayloadType::Json)];
@@ -279,6 +278,8 @@ impl Response {
             Some(declared) if declared == PayloadType::OctetStream => {
                 expected.into_iter().chain([declared]).collect()
             }
+            // YAML and other formats accept most texts, such as the message of a gateway, or JSON that is not valid.
+            Some(declared) if declared.class() == Class::Structured && !is_opaque => vec![declared],
             Some(declared) => vec![declared, fallback],
             None if self.content_type.is_some() => {
                 expected.into_iter().chain([PayloadType::OctetStream]).collect()
@@ -381,11 +382,17 @@ mod tests {
         PayloadType::Json,
         Ok(r#"{"a":1}"#)
     )]
-    #[case::expected_type_is_tried_second(
+    #[case::a_declared_structured_type_is_the_only_one(
         Some("application/json"),
-        "a: 1",
+        "upstream request timeout",
         PayloadType::Yaml,
-        Ok(r#"{"a":1}"#)
+        Err("expected a value: an object")
+    )]
+    #[case::json_is_not_corrected(
+        Some("application/json"),
+        "{\"a\": \"1\n2\", \"b\": NaN}",
+        PayloadType::Yaml,
+        Err("control character")
     )]
     #[case::structured_data_as_plain_text(Some("text/plain"), "a: 1", PayloadType::Yaml, Ok(r#"{"a":1}"#))]
     #[case::text_after_all(Some("text/plain"), "a", PayloadType::Json, Ok("\"a\""))]
@@ -494,7 +501,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_match_its_content_type_is_an_error() {
-        let error = response(Some("application/json"), "{\"a\":").decode(None).unwrap_err().to_string();
-        assert!(error.starts_with("GET /x: cannot decode the answer (application/json)"), "{error}");
+        for body in ["{\"a\":", "upstream request timeout"] {
+            let error = response(Some("application/json"), body).decode(None).unwrap_err().to_string();
+            assert!(error.starts_with("GET /x: cannot decode the answer (application/json)"), "{error}");
+        }
     }
 }

@@ -182,7 +182,9 @@ impl Call<'_> {
             sent = session.client.send(&literal).await;
         }
         let response = sent?;
-        let value = response.decode(None)?;
+        // The request was done, so its answer is shown even if it has another format than it states.
+        let as_bytes = |_| response.decode(Some(PayloadType::OctetStream));
+        let value = response.decode(None).or_else(as_bytes)?;
         let descriptor = response.descriptor_of(&value);
         Ok((value, descriptor.unwrap_or_else(|| Descriptor::of(PayloadType::Json))))
     }
