@@ -33,6 +33,8 @@ pub(crate) enum Failure {
     Elsewhere,
     /// The server answered with this status and, if present, this `Retry-After`.
     Status(StatusCode, Option<Duration>),
+    /// This process or its proxy refused to send the request, which another attempt cannot correct.
+    Unsent,
     /// A failure that another attempt cannot correct.
     Final,
 }
@@ -59,6 +61,7 @@ pub(crate) fn pause(repeatable: bool, attempt: u32, attempts: u32, failure: &Fai
         | Failure::Certificate
         | Failure::Interrupted
         | Failure::Status(..)
+        | Failure::Unsent
         | Failure::Final => return None,
     };
     let delay = backoff(attempt).max(asked.unwrap_or_default());

@@ -1,11 +1,13 @@
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use declarest_core::error::{Categorized, Category};
-use declarest_core::server::{DEFAULT_CONCURRENCY, Gate, MAX_CONCURRENCY, Request, ServerError, Throttling};
-use http::Method;
-use http::header::RETRY_AFTER;
+use declarest_core::server::{
+    DEFAULT_CONCURRENCY, Gate, MAX_CONCURRENCY, Request, RequestObserver, ServerError, Throttling,
+};
+use http::header::{LOCATION, RETRY_AFTER};
+use http::{Method, StatusCode};
 use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 
@@ -196,6 +198,68 @@ async fn a_server_that_is_back_is_noticed_by_the_next_request() {
     server.break_connections(false);
     assert_eq!(send(&client, &Method::POST, 20).await, 20, "they wait for the probe, which is soon");
     assert!(!gate.status().breaker_open);
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_sent_does_not_close_the_breaker() {
+    let server = Server::start(|_| async { status(200) }).await;
+    server.break_connections(true);
+    let gate = gate(None);
+    let client = server.client(&gate);
+    while !gate.status().breaker_open {
+        send(&client, &Method::POST, 1).await;
+    }
+    let unusable = Request { accept: Some("\n".to_owned()), ..Request::new(Method::GET, "/items") };
+    loop {
+        // Until it is admitted as the probe.
+        if let Err(ServerError::Request { .. }) = client.send(&unusable).await {
+            break;
+        }
+    }
+    assert!(gate.status().breaker_open, "the server was not contacted");
+    server.break_connections(false);
+    assert_eq!(send(&client, &Method::POST, 1).await, 1, "the next request is the probe");
+    assert!(!gate.status().breaker_open);
+}
+
+/// Lets one request pass.
+#[derive(Default)]
+struct LeadsOnce(AtomicBool);
+
+impl RequestObserver for LeadsOnce {
+    fn completed(&self, _: &Method, _: Option<StatusCode>, _: Duration) {}
+
+    fn throttled(&self, _: bool) {}
+
+    fn may_send(&self) -> bool {
+        !self.0.swap(true, Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_is_not_followed_is_an_answer() {
+    let server = Server::start(|_| async {
+        let mut answer = status(302);
+        answer.headers_mut().insert(LOCATION, "/other".parse().unwrap());
+        answer
+    })
+    .await;
+    server.break_connections(true);
+    let gate = gate(None);
+    let client = server.client(&gate);
+    while !gate.status().breaker_open {
+        send(&client, &Method::POST, 1).await;
+    }
+    server.break_connections(false);
+    loop {
+        // Until one is admitted as the probe.
+        let client = server.observed(&gate, Some(Arc::new(LeadsOnce::default())));
+        let error = client.send(&Request::new(Method::GET, "/items")).await.unwrap_err();
+        if error.to_string().contains("no longer leads") {
+            break;
+        }
+    }
+    assert!(!gate.status().breaker_open, "the server has answered");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Sends one request and reads its answer: the gate, attempts, redirects, limits.
 
+mod outcome;
 mod redirect;
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tracing::{Instrument as _, Level, Span};
 use url::Url;
 
 use super::exchange_trace::ExchangeTrace;
-use super::gate::{Answer, Caller, Outcome, Refused};
+use super::gate::{Caller, Refused};
 use super::header::{Header, insert_all};
 use super::observer::RequestObserver;
 use super::redaction::Redaction;
@@ -21,12 +22,12 @@ use super::response::{Paging, strong_etag};
 use super::trace::Trace;
 use super::{BaseUrl, Gate, Request, Response, ServerError};
 use crate::control::one_line;
-use crate::error::Categorized as _;
 use crate::secrets::{Confidential, Secret, excerpt};
 use crate::spans;
 use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, denial, is_proxy_refusal, refusal};
+use outcome::{Failed, conclude, lesson};
 use redirect::Reach;
 
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -110,18 +111,6 @@ pub(super) enum Purpose {
     Token,
 }
 
-/// An attempt that did not end in a successful answer.
-struct Failed {
-    error: ServerError,
-    failure: Failure,
-}
-
-impl Failed {
-    fn finally(error: ServerError) -> Self {
-        Self { error, failure: Failure::Final }
-    }
-}
-
 impl Wire {
     /// Sends a request and reads the complete answer. Repeats it only if the server cannot act on it twice.
     pub async fn send(&self, call: Call<'_>) -> Result<Response, ServerError> {
@@ -168,10 +157,9 @@ impl Wire {
         let outcome = outcome.map_err(|failed| self.redacted_failure(request, failed));
         conclude(&span, &outcome);
         // Stage 3: return the slot. The outcome at another origin does not describe this server.
-        if self.base_url.origin_is(call.target) {
-            pass.settle(lesson(&outcome));
-        } else {
-            drop(pass);
+        match lesson(&outcome).filter(|_| self.base_url.origin_is(call.target)) {
+            Some(lesson) => pass.settle(lesson),
+            None => drop(pass),
         }
         if call.purpose == Purpose::Resource {
             self.notify(&request.method, &outcome, started.elapsed());
@@ -265,7 +253,7 @@ impl Wire {
     fn http(&self, reach: Reach) -> Result<reqwest::Client, Failed> {
         match reach {
             Reach::Home | Reach::Neighbour => Ok(self.http.client()),
-            Reach::Stranger => self.http.stranger().map_err(|error| Failed::finally(error.into())),
+            Reach::Stranger => self.http.stranger().map_err(|error| Failed::unsent(error.into())),
         }
     }
 
@@ -276,11 +264,11 @@ impl Wire {
         let known = reach != Reach::Stranger;
         let proxy = self.http.proxy().serving(url);
         if let Some(proxy) = proxy.filter(|_| is_proxy_refusal(error)) {
-            return Failed::finally(request.refused_by_proxy(proxy));
+            return Failed::unsent(request.refused_by_proxy(proxy));
         }
         let way = proxy.map(|proxy| format!("through the proxy {proxy}: ")).unwrap_or_default();
         if let Some(denied) = denial(error) {
-            return Failed::finally(request.unsent(format!("{way}{denied}")));
+            return Failed::unsent(request.unsent(format!("{way}{denied}")));
         }
         let (reason, failure) = match refusal(error) {
             // The settings do not apply to other origins.
@@ -322,7 +310,7 @@ impl Wire {
         let proxy = self.http.proxy().serving(url).filter(|_| url.scheme() == "http");
         match proxy {
             Some(proxy) if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                Err(Failed::finally(request.refused_by_proxy(proxy)))
+                Err(Failed::unsent(request.refused_by_proxy(proxy)))
             }
             _ => Ok(()),
         }
@@ -334,7 +322,7 @@ impl Wire {
         let headers = prepared.headers_mut();
         let value = |what: &str, text: &str| {
             let unusable = |_| request.refused(format!("{what} {text:?} cannot be sent in a header"));
-            HeaderValue::try_from(text).map_err(|error| Failed::finally(unusable(error)))
+            HeaderValue::try_from(text).map_err(|error| Failed::unsent(unusable(error)))
         };
         if let Some(accept) = &request.accept {
             headers.insert(ACCEPT, value("Accept", accept)?);
@@ -484,6 +472,30 @@ impl Sending<'_> {
         }
     }
 
+    /// Sends the request to `url`, which is its target or that of a redirect.
+    async fn send_to(&mut self, url: &Url) -> Result<reqwest::Response, Failed> {
+        let Self { wire, call, reach, .. } = *self;
+        let prepared = wire.prepare(call, url, reach)?;
+        if let Some(exchange_trace) = wire.exchange_trace(call) {
+            let body = prepared.body().and_then(reqwest::Body::as_bytes);
+            exchange_trace.request(prepared.method(), url, wire.auth, prepared.headers(), body);
+        }
+        let http = wire.http(reach)?;
+        if wire.observer.as_ref().is_some_and(|observer| !observer.may_send()) {
+            return Err(Failed::unsent(call.request.unsent("this process no longer leads")));
+        }
+        // A redirect is another request to the server, so the rate counts it.
+        let paces = self.sent.is_some() && reach != Reach::Stranger;
+        if paces && self.clock.stop(call.waited(wire.gate.pace())).await.is_none() {
+            return Err(Failed::unsent(call.request.cancelled()));
+        }
+        self.sent = Some(Instant::now());
+        let Some(answer) = self.clock.run(http.execute(prepared)).await else { return Err(self.timed_out()) };
+        let answer = answer.map_err(|error| wire.unanswered(call, url, reach, &error))?;
+        wire.check_proxy(call.request, url, answer.status())?;
+        Ok(answer)
+    }
+
     fn timed_out(&self) -> Failed {
         let error = self.call.request.timed_out(self.call.patience.attempt);
         Failed { error, failure: self.reach.blames(Failure::Interrupted) }
@@ -494,26 +506,9 @@ impl Exchange for Sending<'_> {
     type Error = Failed;
 
     async fn send(&mut self, url: &Url) -> Result<reqwest::Response, Failed> {
-        let Self { wire, call, reach, .. } = *self;
-        let prepared = wire.prepare(call, url, reach)?;
-        if let Some(exchange_trace) = wire.exchange_trace(call) {
-            let body = prepared.body().and_then(reqwest::Body::as_bytes);
-            exchange_trace.request(prepared.method(), url, wire.auth, prepared.headers(), body);
-        }
-        let http = wire.http(reach)?;
-        if wire.observer.as_ref().is_some_and(|observer| !observer.may_send()) {
-            return Err(Failed::finally(call.request.unsent("this process no longer leads")));
-        }
-        // A redirect is another request to the server, so the rate counts it.
-        let paces = self.sent.is_some() && reach != Reach::Stranger;
-        if paces && self.clock.stop(call.waited(wire.gate.pace())).await.is_none() {
-            return Err(Failed::finally(call.request.cancelled()));
-        }
-        self.sent = Some(Instant::now());
-        let Some(answer) = self.clock.run(http.execute(prepared)).await else { return Err(self.timed_out()) };
-        let answer = answer.map_err(|error| wire.unanswered(call, url, reach, &error))?;
-        wire.check_proxy(call.request, url, answer.status())?;
-        Ok(answer)
+        let redirected = self.sent.is_some();
+        let sent = self.send_to(url).await;
+        sent.map_err(|failed| if redirected { failed.after_an_answer() } else { failed })
     }
 
     fn redirect(&mut self, _: &Url, to: &Url, status: StatusCode) -> Result<(), Failed> {
@@ -538,37 +533,6 @@ impl Exchange for Sending<'_> {
 
 fn lossy(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
-}
-
-/// Records the outcome of an attempt in its span.
-fn conclude(span: &Span, outcome: &Result<Response, Failed>) {
-    if span.is_disabled() {
-        return;
-    }
-    let status =
-        outcome.as_ref().map_or_else(|failed| failed.error.status(), |response| Some(response.status));
-    if let Some(status) = status {
-        span.record("http.response.status_code", status.as_u16());
-    }
-    if let Err(failed) = outcome {
-        spans::failed(span, status.as_ref().map_or(failed.error.category().as_str(), StatusCode::as_str));
-    }
-}
-
-/// Converts the outcome of an attempt for the gate.
-fn lesson(outcome: &Result<Response, Failed>) -> Outcome<'_> {
-    let answer = |status, retry_after| Outcome::Answered(Answer { status, retry_after });
-    match outcome {
-        Ok(response) => answer(response.status, None),
-        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after),
-        Err(Failed { error: ServerError::Transport { reason, .. }, failure })
-            if !matches!(failure, Failure::Final | Failure::Elsewhere) =>
-        {
-            Outcome::Failed(reason)
-        }
-        // An answer that is rejected here: too large, or a redirect that is not followed or leads nowhere.
-        Err(_) => answer(StatusCode::OK, None),
-    }
 }
 
 /// Configures a pool for as many connections to one server as its gate admits.
