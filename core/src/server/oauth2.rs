@@ -280,10 +280,13 @@ impl Tokens {
             outcome
         };
         let asked = tokio::spawn(asking.in_current_span());
-        let url = shown(&self.endpoint.url);
+        let endpoint = Arc::clone(&self.endpoint);
         async move {
-            let interrupted =
-                |_| ServerError::Token { url, reason: "the request was interrupted".to_owned() };
+            // The process ends, or the task failed. This shows nothing about the credentials.
+            let interrupted = |_| {
+                let request = Request::new(Method::POST, endpoint.url.path());
+                endpoint.failed(request.failed("the request was interrupted"))
+            };
             let outcome = asked.await.unwrap_or_else(|error| Err(interrupted(error)));
             (outcome, Instant::now())
         }

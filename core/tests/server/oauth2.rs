@@ -140,6 +140,12 @@ impl Scene {
         self.client_at(&gate(None), Grant::ClientCredentials)
     }
 
+    fn observed_by(&self, observer: Arc<dyn RequestObserver>) -> Client {
+        let auth = Auth::OAuth2(self.oauth2(Grant::ClientCredentials));
+        let settings = Settings { auth, ..self.server.settings() };
+        Client::new(settings, gate(None), Some(observer)).unwrap()
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
@@ -522,4 +528,30 @@ async fn a_request_that_stops_waiting_for_a_token_delays_no_other() {
     assert_eq!(get(&other).await.unwrap_err().status(), Some(StatusCode::UNAUTHORIZED));
     get(&client).await.unwrap();
     assert_eq!(scene.state().issued, 1);
+}
+
+/// Fails when a token was requested.
+struct Failing;
+
+impl RequestObserver for Failing {
+    fn completed(&self, _: &Method, _: Option<StatusCode>, _: Duration) {}
+
+    fn throttled(&self, _: bool) {}
+
+    fn token_asked(&self, _: TokenNeed, _: bool) {
+        panic!("expected by this test");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_request_for_a_token_does_not_count_as_rejected_credentials() {
+    let scene = Scene::new().await;
+    let client = scene.observed_by(Arc::new(Failing));
+    for requests in 1..=2 {
+        let error = client.send(&Request::new(Method::GET, "/items")).await.unwrap_err();
+        assert!(matches!(error, ServerError::TokenUnavailable { .. }), "{error}");
+        assert_eq!(error.category(), Category::Transport);
+        let asked = scene.server.seen().iter().filter(|seen| seen.target == "/token").count();
+        assert_eq!(asked, requests, "the next request tries again");
+    }
 }

@@ -116,7 +116,7 @@ async fn values_of_others_that_are_not_text_are_reported() {
     }
     let store = vault.store(KvVersion::V1);
     let (number, other) = (key("number"), key("other"));
-    assert_eq!(store.get(&number).await.unwrap_err().category(), Category::Internal);
+    assert_eq!(store.get(&number).await.unwrap_err().category(), Category::Validation);
     let error = store.get(&other).await.unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -176,7 +176,7 @@ impl Line {
                 return Err(finally(refused_by_proxy(call, proxy)));
             }
             if status.is_redirection() {
-                url = redirect_target(&url, &answer).map_err(|why| finally(unusable(call, why)))?;
+                url = redirect_target(&url, &answer).map_err(|why| finally(unsupported(call, why)))?;
                 continue;
             }
             let asked_patience = retry::asked_patience(answer.headers());
@@ -192,7 +192,9 @@ impl Line {
             };
             return Err(Failed { error, failure });
         }
-        Err(finally(unusable(call, format!("more than {REDIRECTS} redirects"))))
+        // A standby that becomes active may redirect in a circle.
+        let reason = format!("more than {REDIRECTS} redirects");
+        Err(finally(VaultError::Answer { action: call.action.clone(), path: call.path.clone(), reason }))
     }
 
     async fn read(&self, call: &Call, answer: &mut reqwest::Response) -> Result<Zeroizing<Vec<u8>>, Failed> {
@@ -206,7 +208,7 @@ impl Line {
             let Some(chunk) = chunk else { return Ok(body) };
             if body.len() + chunk.len() > BODY_LIMIT {
                 let limit = format!("it is larger than the limit of {BODY_LIMIT} bytes");
-                return Err(finally(unusable(call, limit)));
+                return Err(finally(unsupported(call, limit)));
             }
             append(&mut body, &chunk);
         }
@@ -305,8 +307,8 @@ fn finally(error: VaultError) -> Failed {
     Failed { error, failure: Failure::Final }
 }
 
-fn unusable(call: &Call, reason: String) -> VaultError {
-    VaultError::Answer { action: call.action.clone(), path: call.path.clone(), reason }
+fn unsupported(call: &Call, reason: String) -> VaultError {
+    VaultError::Unsupported { action: call.action.clone(), path: call.path.clone(), reason }
 }
 
 /// Appends to a body. A vector that grows by itself would leave unzeroed memory behind.

@@ -151,9 +151,19 @@ pub enum VaultError {
         /// The error of Vault.
         reason: String,
     },
-    /// An unusable answer: not JSON of Vault, too large, or a redirect that is not followed.
+    /// An unusable answer, such as the page of a gateway in front of Vault.
     #[error("cannot {action}: the answer for {path} is unusable: {reason}")]
     Answer {
+        /// The failed action.
+        action: String,
+        /// The path.
+        path: String,
+        /// The fault.
+        reason: String,
+    },
+    /// An answer that is never used: too large, or a redirect that is not followed.
+    #[error("cannot {action}: the answer for {path} is unusable: {reason}")]
+    Unsupported {
         /// The failed action.
         action: String,
         /// The path.
@@ -172,9 +182,8 @@ categories!(VaultError {
         },
     }
     .0: Client;
-    Validation: Setting, Key, Size;
+    Validation: Setting, Key, Size, NotText, Unsupported;
     NotFound: Absent, NoRoute, NotFound, NoValue;
     Auth: ProxyCredentials, Login, Denied;
     Transport: Unreachable, Sealed, Answer;
-    Internal: NotText;
 });

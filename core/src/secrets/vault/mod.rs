@@ -147,7 +147,7 @@ impl VaultStore {
                 return Ok(keys.into_iter().collect());
             }
         }
-        Err(VaultError::Answer {
+        Err(VaultError::Unsupported {
             action: "list secrets".to_owned(),
             path: self.place.to_string(),
             reason: format!("folders are nested deeper than {DEEPEST_FOLDER} levels"),

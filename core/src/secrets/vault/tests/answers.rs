@@ -12,8 +12,8 @@ use crate::error::{Categorized as _, Category};
 #[case::deleted(r#"{"data":{"data":null,"metadata":{"deletion_time":"2026"}}}"#, Category::NotFound)]
 #[case::other_fields(r#"{"data":{"data":{"password":"canary"}}}"#, Category::NotFound)]
 #[case::null(r#"{"data":{"data":{"value":null}}}"#, Category::NotFound)]
-#[case::number(r#"{"data":{"data":{"value":42}}}"#, Category::Internal)]
-#[case::object(r#"{"data":{"data":{"value":{"a":"canary"}}}}"#, Category::Internal)]
+#[case::number(r#"{"data":{"data":{"value":42}}}"#, Category::Validation)]
+#[case::object(r#"{"data":{"data":{"value":{"a":"canary"}}}}"#, Category::Validation)]
 #[tokio::test]
 async fn a_field_value_that_is_not_a_string_is_rejected(
     #[case] body: &'static str,
@@ -46,7 +46,7 @@ async fn an_answer_is_read_up_to_four_mebibytes() {
         "cannot read secret a:k: the answer for secret/data/a:k is unusable: it is larger than the limit of \
          4194304 bytes"
     );
-    assert_eq!(error.category(), Category::Transport);
+    assert_eq!(error.category(), Category::Validation);
 }
 
 #[tokio::test]
@@ -94,6 +94,8 @@ async fn some_redirects_are_not_followed(
     #[case] reason: &str,
     #[case] requests: usize,
 ) {
+    // The address may be correct if redirects form a circle, as while a standby becomes active.
+    let category = if requests > 1 { Category::Transport } else { Category::Validation };
     let server = Server::start(move |_, _| match location {
         "" => Reply::text(status, ""),
         location => Reply::redirect(status, location),
@@ -104,7 +106,7 @@ async fn some_redirects_are_not_followed(
         error.to_string(),
         format!("cannot read secret a:k: the answer for secret/data/a:k is unusable: {reason}")
     );
-    assert_eq!((error.category(), server.log().len()), (Category::Transport, requests));
+    assert_eq!((error.category(), server.log().len()), (category, requests));
 }
 
 #[tokio::test]
@@ -119,7 +121,7 @@ async fn a_redirect_to_another_host_is_not_followed() {
         "cannot read secret a:k: the answer for secret/data/a:k is unusable: a redirect with status 307 leads to \
          another host, localhost, and is not followed; configure it as the address"
     );
-    assert_eq!((error.category(), other.log().len()), (Category::Transport, 0));
+    assert_eq!((error.category(), other.log().len()), (Category::Validation, 0));
 }
 
 #[test]

@@ -56,7 +56,7 @@ async fn a_too_deep_tree_is_rejected() {
     let server = Server::start(|_, _| keys(&["deeper/"])).await;
     let error = store(with_token(&server)).list().await.unwrap_err();
     assert!(error.to_string().ends_with("folders are nested deeper than 128 levels"), "{error}");
-    assert_eq!(error.category(), Category::Transport);
+    assert_eq!(error.category(), Category::Validation);
 }
 
 #[tokio::test]
