@@ -75,14 +75,20 @@ impl FromStr for HostPattern {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         let name = text.strip_prefix("*.").unwrap_or(text);
-        let parsed = match name.parse::<IpAddr>() {
-            Ok(address) if name == text => return Ok(Self(address.to_string())),
-            Ok(_) => None,
+        // A URL writes an IPv6 address in brackets.
+        let host = match name.parse::<IpAddr>() {
+            Ok(IpAddr::V4(address)) => Some(Host::Ipv4(address)),
+            Ok(IpAddr::V6(address)) => Some(Host::Ipv6(address)),
             Err(_) => Host::parse(name).ok(),
         };
-        let known =
-            parsed.filter(|_| !name.contains('*')).ok_or_else(|| InvalidHostPattern(text.to_owned()))?;
-        Ok(Self(if name == text { known.to_string() } else { format!(".{known}") }))
+        match host {
+            Some(Host::Ipv4(address)) if name == text => Ok(Self(address.to_string())),
+            Some(Host::Ipv6(address)) if name == text => Ok(Self(address.to_string())),
+            Some(Host::Domain(domain)) if !name.contains('*') => {
+                Ok(Self(if name == text { domain } else { format!(".{domain}") }))
+            }
+            _ => Err(InvalidHostPattern(text.to_owned())),
+        }
     }
 }
 
@@ -310,14 +316,20 @@ mod tests {
     #[case("other.example.org", false)]
     #[case("10.0.0.1", true)]
     #[case("10.0.0.2", false)]
+    #[case("[2001:db8::5]", true)]
+    #[case("[2001:db8::6]", true)]
+    #[case("[2001:db8::7]", false)]
     fn only_listed_hosts(#[case] host: &str, #[case] allowed: bool) {
-        let hosts = ["git.example.org", "*.corp.test", "10.0.0.1"].map(|text| text.parse().unwrap());
+        let hosts = ["git.example.org", "*.corp.test", "10.0.0.1", "[2001:db8::5]", "2001:DB8::6"];
+        let hosts = hosts.map(|text| text.parse().unwrap());
         let destinations = Destinations::new(true, &[], &[], hosts.to_vec());
         assert_eq!(destinations.check_host(host).is_ok(), allowed);
     }
 
     #[rstest]
     #[case("*.10.0.0.1")]
+    #[case("*.[2001:db8::5]")]
+    #[case("[10.0.0.1]")]
     #[case("a*b.test")]
     #[case("*")]
     #[case("")]
