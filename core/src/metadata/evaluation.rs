@@ -427,7 +427,6 @@ impl<'a> Evaluation<'a> {
     /// Returns the absolute path for a rendered `path`; one that starts with `.` is relative to the collection. A slash
     /// after its last name is kept, because some servers know no other address.
     fn address(&self, rendered: &str) -> Result<String, &'static str> {
-        let rendered = rendered.trim();
         let mut path = match rendered.chars().next() {
             None => return Err("is empty"),
             Some('.') => absolute(&[&self.remote_collection, rendered])?,

@@ -83,6 +83,21 @@ fn paths_relative_to_the_remote_collection(#[case] template: &str, #[case] expec
     assert_eq!(rendered, format!("GET {expected}"));
 }
 
+/// White space at the ends of a name is a part of the address, that of the template is not.
+#[rstest]
+#[case("./{{/id}}\\n", "/v2/rio/tills/7 ")]
+#[case(" ./{{/id}}/\\n", "/v2/rio/tills/7 /")]
+#[case(" /x/{{/name}}\\n", "/x/ana ")]
+#[case("{{/name}}/x\\n", "/ana /x")]
+#[case(" ./import\\n", "/v2/rio/tills/import")]
+fn white_space_at_the_ends_of_names(#[case] template: &str, #[case] expected: &str) {
+    let document = format!("{TILLS}\noperations: {{get: {{path: \"{template}\"}}}}");
+    let rendered = line(&document, OperationName::Get, "/shops/rio/tills/t1", "7 ", "{name: \"ana \"}");
+    assert_eq!(rendered, format!("GET {expected}"));
+    let document = TILLS.replace("tills\"", "tills\\n\"");
+    assert_eq!(line(&document, OperationName::List, "/shops/rio/tills", "", "{}"), "GET /v2/rio/tills");
+}
+
 #[test]
 fn the_remote_collection_derives_its_fields_from_the_path() {
     assert_eq!(line(TILLS, OperationName::List, "/shops/rio/tills", "", "{}"), "GET /v2/rio/tills");

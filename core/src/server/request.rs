@@ -176,8 +176,8 @@ impl BaseUrl {
         if let Some(url) = &request.link {
             return self.linked(request, url);
         }
-        let path = request.path.trim();
-        if path.is_empty() {
+        let path = request.path.as_str();
+        if path.trim().is_empty() {
             return Err(request.refused("the path is empty"));
         }
         if path.contains("://") {
@@ -366,6 +366,7 @@ mod tests {
     #[case("https://h.test//api//v1/?b=2&a=x%20y", "/", &[], "https://h.test/api/v1?a=x%20y&b=2")]
     #[case("https://h.test/a%2Fb", "/c", &[], "https://h.test/a%2Fb/c")]
     #[case("https://h.test/a%0Ab", "/c\td/é", &[], "https://h.test/a%0Ab/c%09d/%C3%A9")]
+    #[case("https://h.test", "/a/ana ", &[], "https://h.test/a/ana%20")]
     #[case("https://h.test", "/%2e%2E/a\\b", &[], "https://h.test/%252e%252E/a%5Cb")]
     fn targets(
         #[case] base: &str,
@@ -404,6 +405,7 @@ mod tests {
     #[case("/a/../b")]
     #[case("./a")]
     #[case("")]
+    #[case(" ")]
     #[case("https://evil.test/x")]
     fn paths_that_leave_the_base_are_rejected(#[case] path: &str) {
         let base = BaseUrl::parse("https://h.test/api").unwrap();

@@ -117,6 +117,13 @@ pub enum Kind {
     Jq,
 }
 
+impl Kind {
+    /// Whether the text is a path. White space around it is not a part of the path.
+    const fn is_path(self) -> bool {
+        matches!(self, Self::Path | Self::RemoteCollectionPath | Self::ResourcePath)
+    }
+}
+
 /// A compiled template.
 #[derive(Clone, Debug)]
 pub struct Template {
@@ -147,15 +154,15 @@ impl Template {
         self.kind
     }
 
-    /// Returns whether the template has no actions, so it renders to its own text.
+    /// Returns whether the template has no actions.
     pub fn is_static(&self) -> bool {
         self.static_text().is_some()
     }
 
-    /// Returns the text if the template has no actions.
+    /// Returns the text that the template renders to if it has no actions.
     pub fn static_text(&self) -> Option<&str> {
         let is_text = self.parsed.nodes.iter().all(|node| matches!(node, ast::Node::Text(_)));
-        is_text.then_some(&*self.text)
+        is_text.then(|| if self.kind.is_path() { self.text.trim() } else { &*self.text })
     }
 
     /// Returns whether the template refers to other resources.

@@ -84,8 +84,9 @@ impl Sink {
         }
     }
 
-    /// Returns the text. A value that is part of a `.` or `..` segment, or of one of white space, is an error, with its
-    /// action. White space around an address is ignored, so it does not protect a segment.
+    /// Returns the text; that of a path without the white space around it, unless this is a part of a value. A value
+    /// that is part of a `.` or `..` segment, or of one of white space, is an error, with its action. Servers may ignore
+    /// white space around a segment, so it does not protect one.
     pub(super) fn finish(self) -> Result<String, (Range<usize>, Fault)> {
         let mut start = 0;
         for segment in self.text.split('/') {
@@ -104,7 +105,15 @@ impl Sink {
             }
             start = end + 1;
         }
-        Ok(self.text)
+        if !self.kind.is_path() {
+            return Ok(self.text);
+        }
+        let (mut start, mut end) =
+            (self.text.len() - self.text.trim_start().len(), self.text.trim_end().len());
+        if let (Some((first, _)), Some((last, _))) = (self.values.first(), self.values.last()) {
+            (start, end) = (start.min(first.start), end.max(last.end));
+        }
+        Ok(self.text.get(start..end).unwrap_or_default().to_owned())
     }
 
     fn append(&mut self, text: &str) -> Result<(), Fault> {

@@ -28,6 +28,10 @@ use super::*;
 #[case("./{{/x}}", "/ ", None)]
 #[case("{{/x}}/b", " .", None)]
 #[case("./{{/x}}", "a b", Some("./a b"))]
+#[case("./{{/x}}", "a ", Some("./a "))]
+#[case(" ./{{/x}}\n", "a ", Some("./a "))]
+#[case("{{/x}}/b \n", " a", Some(" a/b"))]
+#[case("\n/a\n{{if /y}}{{/x}}{{end}}\n", "b", Some("/a"))]
 #[case("./{{/x}}./b", ".", None)]
 fn values_in_paths(
     #[case] template: &str,
