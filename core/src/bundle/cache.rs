@@ -168,7 +168,29 @@ fn stage(
     Content::read(staging, expected)?.validate(expected)?;
     let ready = staging.join(READY);
     let text = serde_json::to_vec(provenance).map_err(io::Error::other);
-    text.and_then(|text| fs::write(&ready, text)).map_err(BundleError::io("write", &ready))
+    text.and_then(|text| fs::write(&ready, text)).map_err(BundleError::io("write", &ready))?;
+    flush(staging).map_err(BundleError::io("write", staging))
+}
+
+/// Writes a directory with all its content to the disk. Otherwise, after a power failure, an entry could be complete by
+/// its names while its files are empty, and an empty document is valid.
+fn flush(directory: &Path) -> io::Result<()> {
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                pending.push(entry.path());
+            } else {
+                File::options().write(true).open(entry.path())?.sync_all()?;
+            }
+        }
+        // Windows cannot open a directory as a file.
+        if cfg!(unix) {
+            File::open(&directory)?.sync_all()?;
+        }
+    }
+    Ok(())
 }
 
 impl ArchiveState {

@@ -6,10 +6,10 @@ use rstest::rstest;
 use tempfile::TempDir;
 
 use super::*;
-use crate::error::{Categorized, Category};
+use crate::error::{Categorized, Category, with_causes};
 use crate::metadata::{OperationName, Rules};
 use crate::payload::{PayloadType, Value, decode};
-use crate::repository::DirTree;
+use crate::repository::{DirTree, Entry, RepositoryError, Revision};
 
 /// Returns a directory with these files, which must be kept while its tree is used.
 pub fn tree(files: &[(&str, &str)]) -> (TempDir, Arc<dyn Tree>) {
@@ -55,6 +55,36 @@ const LOCAL: [(&str, &str); 2] = [
         "resource: {secretAttributes: []}\noperations: {get: {query: {deep: \"1\"}}}",
     ),
 ];
+
+/// A tree whose files are removed after they were listed.
+struct Emptied(Arc<dyn Tree>);
+
+impl Tree for Emptied {
+    fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
+        self.0.entries(directory)
+    }
+
+    fn read_within(&self, _: &str, _: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
+        Ok(None)
+    }
+
+    fn revision(&self) -> Option<&Revision> {
+        None
+    }
+}
+
+#[test]
+fn a_document_that_was_listed_and_is_missing_is_an_error() {
+    let (_root, tree) = tree(&LOCAL);
+    let metadata = Metadata::new(Arc::new(Emptied(tree)));
+    let error = metadata.rules(&path("/shops/rio")).unwrap_err();
+    assert_eq!(
+        with_causes(&error),
+        "cannot read the metadata document shops/r*/_/metadata.yaml: \"shops/r*/_/metadata.yaml\" was removed while \
+         the files were read; try again"
+    );
+    metadata.rules(&path("/banks/rio")).unwrap();
+}
 
 fn layered(target: &str) -> Arc<Rules> {
     let ((_bundle, bundle), (_local, local)) = (tree(&BUNDLE), tree(&LOCAL));

@@ -60,10 +60,11 @@ impl Source {
     }
 
     fn parse(&self, file: &str) -> Result<Parsed, MetadataError> {
-        let read = self.tree.read(file);
+        // An empty document would apply the conventions to all resources that this one governs.
+        let read = self.tree.read(file).and_then(|content| content.ok_or_else(|| vanished(file)));
         let content = read.map_err(|source| MetadataError::Read { file: self.shown(file), source })?;
         let format = Descriptor::from_extension(extension(file)).payload_type;
-        let document = document::read(format, &content.unwrap_or_default(), is_of_collection(file));
+        let document = document::read(format, &content, is_of_collection(file));
         Ok(document.map(Arc::new).map_err(Arc::new))
     }
 
@@ -117,6 +118,10 @@ impl Source {
     pub(super) fn shown(&self, file: &str) -> String {
         self.label.as_ref().map_or_else(|| file.to_owned(), |label| format!("{label}: {file}"))
     }
+}
+
+fn vanished(file: &str) -> RepositoryError {
+    RepositoryError::Vanished(file.to_owned())
 }
 
 fn extension(file: &str) -> &str {

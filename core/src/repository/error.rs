@@ -20,8 +20,9 @@ pub enum RepositoryError {
     /// The configured root of a directory tree does not exist.
     #[error("repository root {0} does not exist")]
     RootMissing(String),
-    /// A file that its directory lists no longer exists. Holds its path relative to the root.
-    #[error("file \"{0}\" was removed while its directory was read; repeat this")]
+    /// A file that was listed is missing, because another process changed the directory. Holds its path relative to the
+    /// root.
+    #[error("\"{0}\" was removed while the files were read; try again")]
     Vanished(String),
     /// The configured root of a directory tree is a file.
     #[error("repository root {0} is not a directory")]
@@ -439,7 +440,7 @@ categories!(RepositoryError {
         BranchMissing, NotInitialised, RemoteMissing;
     Auth: CredentialsMissing, CredentialsRejected, CredentialsElsewhere, ProxyCredentials,
         ClientCertificateRejected, ClientCertificateMissing, PrivateKey, HostKey;
-    Conflict: Vanished, SeveralPayloads, PushRejected;
+    Conflict: SeveralPayloads, PushRejected;
     Transport: Timeout, Network, Quota;
-    Internal: Git, Damaged, DiskFull, Io;
+    Internal: Git, Damaged, DiskFull, Io, Vanished;
 });
