@@ -4,6 +4,7 @@ use jaq_core::Error;
 use jaq_json::Val;
 
 use super::natives::{DIVISION_BY_ZERO, NOT_JSON, NOT_TEXT};
+use super::regex;
 
 /// The types in messages of jaq.
 const TYPES: [&str; 8] = [
@@ -57,6 +58,9 @@ fn known(message: &str) -> Option<String> {
     }
     if message.starts_with("index ") && message.ends_with(" out of bounds") {
         return Some("an array index is out of bounds".to_owned());
+    }
+    if message.starts_with(regex::TOO_LARGE) {
+        return Some("a regular expression is too large".to_owned());
     }
     if message.starts_with("invalid regex") {
         return Some("a regular expression, or its flags, are not valid".to_owned());

@@ -19,6 +19,14 @@ const STEPS_PER_CLOCK: u32 = 64;
 /// The clock is also read after each charge of more bytes than this.
 const BYTES_PER_CLOCK: usize = 4096;
 
+/// The most work of one search with a regular expression: the bytes of the text, times the bytes of the compiled
+/// expression. The worst expressions need 0.5 ns for each unit, and one match may take two searches, so this is less than
+/// the time limit.
+const SEARCH_LIMIT: u64 = 1 << 32;
+
+/// The maximum bytes of a piece of one byte: a value, its buffer, and the object that describes a match.
+pub(super) const PIECE: usize = 64;
+
 /// The bytes of a value in addition to its text.
 const NODE: usize = 16;
 /// The bytes of an object without its members.
@@ -90,6 +98,12 @@ impl<'a> Meter<'a> {
         };
         self.volume_left.set(left);
         if bytes > BYTES_PER_CLOCK { self.look_at_the_clock() } else { Ok(()) }
+    }
+
+    /// Checks the clock before a search with a regular expression, and the work of the search against
+    /// [`SEARCH_LIMIT`].
+    pub(super) fn search(&self, work: u64) -> Result<(), Ended> {
+        if work > SEARCH_LIMIT { Err(self.stop(StopReason::Search)) } else { self.look_at_the_clock() }
     }
 
     /// Charges a value with all of its parts, because it becomes a part of another one.

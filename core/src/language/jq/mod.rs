@@ -8,7 +8,8 @@
 //!
 //! The guarantees for any expression:
 //!
-//! - *Time*: an evaluation runs for at most `TIME_LIMIT`, plus the time of one native function for one value.
+//! - *Time*: an evaluation runs for at most `TIME_LIMIT`, plus the time of one native function for one value. That of a
+//!   regular expression is limited by itself (`regex`).
 //! - *Stack*: expressions run with a stack of known size; tolls compare its use to a limit.
 //! - *Memory*: each created value is charged with its size, up to `VOLUME_LIMIT` per evaluation. Shared parts are
 //!   charged each time they occur, so a value that is small in memory cannot become huge when it is printed or
@@ -29,6 +30,7 @@ mod machine;
 mod meter;
 mod natives;
 mod query;
+mod regex;
 mod resources;
 mod shape;
 mod update;

@@ -6,8 +6,8 @@ use jaq_core::{Bind, Cv, Error, Exn, Native, ValXs};
 use jaq_json::{Num, Val};
 
 use super::machine::Machine;
-use super::meter::{Ended, Meter, shallow_size};
-use super::{EvaluationError, convert, update};
+use super::meter::{Ended, Meter, PIECE, shallow_size};
+use super::{EvaluationError, convert, regex, update};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, decode};
 
@@ -47,8 +47,19 @@ pub(super) const NOT_JSON: &str = "cannot parse the text as JSON";
 pub(super) const NOT_TEXT: &str = "only text can be parsed as JSON";
 
 /// Functions of jaq that access the environment, or that our functions replace.
-const LEFT_OUT: [&str; 8] =
-    ["env", "halt", "debug_empty", "stderr_empty", "localtime", "strflocaltime", "fromjson", "input"];
+const LEFT_OUT: [&str; 11] = [
+    "env",
+    "halt",
+    "debug_empty",
+    "stderr_empty",
+    "localtime",
+    "strflocaltime",
+    "fromjson",
+    "input",
+    "matches",
+    "split_",
+    "split_matches",
+];
 
 /// The function `strptime` of jaq, which requires a whole date.
 const STRPTIME: &str = "strptime_";
@@ -61,10 +72,13 @@ pub(super) fn public() -> impl Iterator<Item = Fun<Machine>> {
         "strptime" => (STRPTIME, parameters, run),
         _ => (name, parameters, run),
     });
-    let ours: [Fun<Machine>; 3] = [
+    let ours: [Fun<Machine>; 6] = [
         ("delpaths", v(1), Native::<Machine>::new(update::delete_paths)),
         ("fromjson", v(0), Native::<Machine>::new(from_json)),
+        ("matches", v(2), Native::<Machine>::new(regex::matches)),
         ("resource", v(1), Native::<Machine>::new(resource)),
+        ("split_", v(2), Native::<Machine>::new(regex::split)),
+        ("split_matches", v(2), Native::<Machine>::new(regex::split_matches)),
     ];
     jaq.filter(|(name, ..)| !LEFT_OUT.contains(name)).chain(ours)
 }
@@ -125,9 +139,6 @@ impl Toll for Hold {
         meter.hold(value)
     }
 }
-
-/// The maximum bytes of a piece of one byte: a value, its buffer, and the object that describes a match.
-const PIECE: usize = 64;
 
 impl Toll for Cut {
     fn pay(meter: &Meter<'_>, value: &Val) -> Result<(), Ended> {

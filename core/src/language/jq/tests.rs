@@ -457,6 +457,49 @@ fn ordinary_work_fits_the_limits(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(result.unwrap(), json(expected));
 }
 
+#[rstest]
+#[case::all(
+    "[match(\"(?<l>l)|(o)\"; \"g\") | [.offset, .length, .string, (.captures | map([.name, .string]))]]",
+    r#"[[2,1,"l",[["l","l"]]],[3,1,"o",[[null,"o"]]]]"#
+)]
+#[case::one("[match(\"(o)\") | .offset, .string]", r#"[3,"o"]"#)]
+#[case::groups_in_any_order("[match(\"(?:(o)|(l))*$\").captures[].offset]", "[3,2]")]
+#[case::empty("[match(\"\"; \"g\").offset]", "[0,1,2,3,4]")]
+#[case::not_empty("[match(\"l*\"; \"gn\").string]", r#"["l"]"#)]
+#[case::flags(
+    "[test(\"L\"; \"i\"), test(\"h # \u{e9}\"; \"x\"), test(\"O$\"), (\"a\nb\" | test(\"a.b\"; \"s\"), test(\"^b\"; \"m\"), test(\"^a.b\"; \"p\"))]",
+    "[true,true,false,true,true,true]"
+)]
+#[case::lazy("[match(\".+\"; \"l\").string]", r#"["h"]"#)]
+#[case::rest("[splits(\"[\u{e9}l]\")]", r#"["h","","o"]"#)]
+#[case::replaced(
+    "[sub(\"(?<x>l)\"; \"<\\(.x)>\"), gsub(\"l|o\"; \"-\"), gsub(\"^\"; \"+\")]",
+    r#"["hé<l>o","hé--","+hélo"]"#
+)]
+#[case::captured("[capture(\"(?<a>h).(?<b>x)?\")]", r#"[{"a":"h"}]"#)]
+#[case::scanned("[scan(\"[a-z]\")]", r#"["h","l","o"]"#)]
+fn regular_expressions(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text, "\"hélo\"").unwrap(), json(expected));
+}
+
+#[test]
+fn regular_expressions_are_bounded() {
+    assert_eq!(message("test(\"(?:a?){100000}b\")", "\"a\""), "a regular expression is too large");
+    assert_eq!(message("test(\"()\" * 100)", "\"a\""), "a regular expression is too large");
+    assert_eq!(evaluate("test(\"()\" * 99)", "\"a\"").unwrap(), json("true"));
+    let stopped = |time, text: &str| match within(time, text, &Value::Null) {
+        Err(EvaluationError::Stopped(reason)) => reason,
+        other => panic!("{other:?}"),
+    };
+    let begun = Instant::now();
+    let large = stopped(TIME_LIMIT, "try ((\"a\" * 3000000) | test(\"(?:a?){900}b\")) catch false");
+    assert_eq!(large, StopReason::Search);
+    // Each search reads to the end of the text, and finds one character.
+    let repeated = "(\"a\" * 100000) | [match(\"a.*z|a\"; \"g\")] | length";
+    assert_eq!(stopped(Duration::from_millis(200), repeated), StopReason::Time);
+    assert!(begun.elapsed() < TIME_LIMIT, "{:?}", begun.elapsed());
+}
+
 #[test]
 fn reasons_name_the_exceeded_limit() {
     let reason_within = |time, text: &str| match within(time, text, &Value::Null) {
