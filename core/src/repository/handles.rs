@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once, Weak};
+use std::time::Duration;
 
 use git2::{Config, ConfigLevel, ErrorCode, Repository};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use super::RepositoryError;
 use super::directories::Directories;
@@ -26,6 +27,8 @@ pub(super) fn found<T>(result: Result<T, git2::Error>) -> Result<Option<T>, git2
 pub(super) struct Handles {
     directory: PathBuf,
     idle: Mutex<Vec<IdleHandle>>,
+    /// Held while packs are used, and exclusively while some are removed.
+    in_use: RwLock<()>,
     packs: Mutex<Packs>,
     /// The damage that was found; the repository is then unusable.
     damage: Mutex<Option<RepositoryError>>,
@@ -44,11 +47,15 @@ impl std::fmt::Debug for IdleHandle {
 /// The number of idle handles that are kept. More are opened if necessary and closed after use.
 const KEPT: usize = 8;
 
+/// How long the removal of packs waits for calls that use them. New calls do not wait for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 impl Handles {
     pub fn new(directory: PathBuf) -> Self {
         Self {
             directory,
             idle: Mutex::default(),
+            in_use: RwLock::default(),
             packs: Mutex::default(),
             damage: Mutex::default(),
             directories: Mutex::default(),
@@ -71,6 +78,8 @@ impl Handles {
         &self,
         work: impl FnOnce(&Repository) -> Result<T, RepositoryError>,
     ) -> Result<T, RepositoryError> {
+        // A call may be within another one.
+        let _used = self.in_use.read_recursive();
         self.check()?;
         let idle = self.idle.lock().pop();
         let handle = match idle {
@@ -86,6 +95,16 @@ impl Handles {
             idle.push(IdleHandle(handle));
         }
         result
+    }
+
+    /// Runs `work`, which removes packs, while no call uses them. Does nothing if calls use them for a long time.
+    pub fn without_readers(
+        &self,
+        work: impl FnOnce() -> Result<(), RepositoryError>,
+    ) -> Result<(), RepositoryError> {
+        let Some(_alone) = self.in_use.try_write_for(PATIENCE) else { return Ok(()) };
+        self.close_idle();
+        work()
     }
 
     /// Returns the damage that was found, if any.

@@ -17,8 +17,10 @@ use super::fetch::Quota;
 use super::git_tree::{root_of, size_of};
 use super::handles::{Handles, found, open};
 use super::history::{self, Undeclared};
+use super::repack::Repacking;
 use super::{FileChange, GitTree, Remote, RepositoryError, Revision, diff, fetch};
 use crate::atomic::{Mode, write_atomically};
+use crate::error::with_causes;
 use crate::path::LogicalPath;
 
 /// The commit of the branch at the last successful fetch. The ref is the same for every branch name, so a change of
@@ -34,7 +36,8 @@ pub struct Mirror {
 #[derive(Debug)]
 struct Inner {
     handles: Arc<Handles>,
-    fetching: Mutex<()>,
+    /// Held during a fetch.
+    fetching: Mutex<Repacking>,
 }
 
 impl Mirror {
@@ -134,10 +137,15 @@ impl Mirror {
         deadline: Instant,
         quota: Quota,
     ) -> Result<Revision, RepositoryError> {
-        let _only = self.inner.fetching.lock();
-        connection::on_thread(remote, Purpose::Fetch, || {
+        let mut repacking = self.inner.fetching.lock();
+        let fetched = connection::on_thread(remote, Purpose::Fetch, || {
             self.with(|repository| fetch::fetch(repository, remote, TIP, deadline, quota))
-        })
+        })?;
+        if let Err(error) = repacking.run(&self.inner.handles) {
+            // The packs are usable, and the next fetch tries again.
+            tracing::warn!(error = %with_causes(&error), "cannot combine the packs of a mirror");
+        }
+        Ok(fetched)
     }
 
     /// Returns the commit of the branch at the last successful fetch.

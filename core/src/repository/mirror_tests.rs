@@ -1,5 +1,6 @@
 //! Tests of mirrors.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rstest::rstest;
@@ -245,6 +246,66 @@ fn a_damaged_mirror_is_recreated(#[case] removed: &[&str], #[case] written: Opti
     let mirror = f.reopen("binding");
     assert_eq!(mirror.tip().unwrap(), None);
     assert_eq!(fetch_from(&mirror, &f.origin.url(), "main").unwrap(), first);
+}
+
+/// Each fetch adds a pack. The objects of a forced push stay, because a run may still read them.
+#[test]
+fn many_packs_become_one() {
+    let f = Fixture::new();
+    let first = f.origin.commit(&[], &[("a/resource.txt", "first")]);
+    f.origin.branch("main", &first);
+    f.fetch();
+    let tree = f.mirror.tree(&first).unwrap();
+    let ended = AtomicBool::new(false);
+    let mut revisions = vec![first.clone()];
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                let fresh = f.mirror.tree(&first).unwrap();
+                assert_eq!(fresh.read("a/resource.txt").unwrap().unwrap(), b"first");
+            }
+        });
+        for number in 1..=60 {
+            let text = number.to_string();
+            let parent = if number % 2 == 0 { &first } else { revisions.last().unwrap() };
+            let next = f.origin.commit(&[parent], &[("a/resource.txt", &text)]);
+            f.origin.branch("main", &next);
+            assert_eq!(f.fetch(), next);
+            revisions.push(next);
+        }
+        ended.store(true, Ordering::Relaxed);
+        reading.join().unwrap();
+    });
+    assert!(packs(&f, "pack").len() < 20, "{:?}", packs(&f, "pack"));
+    assert_eq!(packs(&f, "idx").len(), packs(&f, "pack").len());
+    assert_eq!(tree.read("a/resource.txt").unwrap().unwrap(), b"first");
+    f.mirror.examine().unwrap();
+    for mirror in [f.mirror.clone(), f.reopen("binding")] {
+        for (number, revision) in revisions.iter().enumerate().skip(1) {
+            let content = mirror.tree(revision).unwrap().read("a/resource.txt").unwrap();
+            assert_eq!(content.unwrap(), number.to_string().as_bytes());
+        }
+    }
+}
+
+/// Building a pack reads its objects as a whole.
+#[test]
+fn packs_with_large_objects_stay() {
+    let f = Fixture::new();
+    let large = "x".repeat(2 << 20);
+    let first = f.origin.commit(&[], &[("a/resource.txt", &large)]);
+    f.origin.branch("main", &first);
+    f.fetch();
+    let [kept] = &packs(&f, "pack")[..] else { panic!("{:?}", packs(&f, "pack")) };
+    assert!(fs::metadata(kept).unwrap().len() < 1 << 20, "its objects are compressed");
+    let mut last = first;
+    for number in 0..55 {
+        last = f.origin.commit(&[&last], &[("b/resource.txt", &number.to_string())]);
+        f.origin.branch("main", &last);
+        f.fetch();
+    }
+    assert!(kept.exists() && packs(&f, "pack").len() < 20, "{:?}", packs(&f, "pack"));
+    assert!(f.mirror.tree(&last).unwrap().read("b/resource.txt").unwrap().is_some());
 }
 
 /// Returns the pack files of the fixture's mirror that have this extension.

@@ -28,6 +28,7 @@ mod packs;
 mod payload_name;
 mod pins;
 mod remote;
+mod repack;
 mod revision;
 mod sidecar;
 mod store;
