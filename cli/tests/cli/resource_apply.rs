@@ -302,6 +302,19 @@ fn refresh_saves_what_the_server_made_of_it() {
     );
 }
 
+/// A reference determines the order of writes, so its value does not replace it.
+#[test]
+fn refresh_keeps_references() {
+    let world = shops();
+    world.declare("shops/rio/resource.yaml", "id: rio\nowner: '{{ref \"/shops/oslo\" \"/id\"}}'\n");
+    world.live("/shops/oslo", r#"{"id": "oslo"}"#);
+    let run = world.run(&["resource", "apply", "/shops/rio", "--refresh"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.observed("/shops/rio").unwrap()["owner"], "oslo");
+    let saved = world.declared("shops/rio/resource.yaml").unwrap();
+    assert!(saved.contains(r#"{{ref "/shops/oslo" "/id"}}"#), "{saved}");
+}
+
 #[test]
 fn placeholders_need_a_store() {
     let world = shops();

@@ -13,6 +13,7 @@ mod error;
 mod inferred;
 mod items;
 mod masked;
+mod templates;
 
 pub use conceal::{Attributes, Concealed, SecretOptions, conceal};
 pub use declare::Declaration;
@@ -20,6 +21,7 @@ pub use detection::{Detected, detect_stored};
 pub use error::AuthoringError;
 pub use inferred::add_inferred;
 pub use items::{drafts_of, is_list};
+pub use templates::with_templates_of;
 
 use std::sync::Arc;
 

@@ -124,18 +124,6 @@ pub fn normalize(mut payload: Value) -> Result<Value, WalkError> {
     Ok(payload)
 }
 
-/// Returns `payload` with the secret placeholders of `declared` wherever it has a value. Use it to store a server's
-/// answer without the secrets that were sent.
-pub fn with_placeholders_of(declared: &Value, mut payload: Value) -> Value {
-    for at in placeholder_places(declared) {
-        let value = at.get_mut(&mut payload).filter(|value| !value.is_null());
-        if let (Some(value), Some(placeholder)) = (value, at.get(declared)) {
-            *value = placeholder.clone();
-        }
-    }
-    payload
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -196,19 +184,6 @@ mod tests {
     )]
     fn normal_forms(#[case] payload: &str, #[case] expected: &str) {
         assert_eq!(normalize(yaml(payload)).unwrap(), yaml(expected));
-    }
-
-    #[rstest]
-    #[case(
-        "{a: '{{secret .}}', b: ['{{secret k}}', x]}",
-        "{a: live, b: [live, y], c: 1}",
-        "{a: '{{secret .}}', b: ['{{secret k}}', y], c: 1}"
-    )]
-    #[case("{a: '{{secret .}}', b: '{{secret .}}'}", "{a: null}", "{a: null}")]
-    #[case("'{{secret .}}'", "{a: live}", "'{{secret .}}'")]
-    #[case("{a: x}", "{a: y}", "{a: y}")]
-    fn placeholders_stay(#[case] declared: &str, #[case] payload: &str, #[case] expected: &str) {
-        assert_eq!(with_placeholders_of(&yaml(declared), yaml(payload)), yaml(expected));
     }
 
     #[test]

@@ -5,11 +5,10 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use declarest_core::authoring::{Batch, Draft, SecretOptions};
+use declarest_core::authoring::{Batch, Draft, SecretOptions, with_templates_of};
 use declarest_core::metadata::OperationName;
 use declarest_core::metadata::document::Document;
 use declarest_core::path::LogicalPath;
-use declarest_core::secrets::with_placeholders_of;
 use declarest_core::sync::{Intent, Observed, Options, Plan, Resource, SavedPlan, Step};
 
 use super::change::Change;
@@ -256,11 +255,12 @@ impl Run<'_> {
         }
     }
 
-    /// Saves the state of the server, with the checks of every save. Placeholders of the repository are kept.
+    /// Saves the state of the server, with the checks of every save. Placeholders and references of the repository are
+    /// kept.
     async fn refresh(&self, observed: &[(Resource, Observed)]) -> Result<(), Failure> {
         let store = self.workspace.store()?;
         let draft = |(resource, observed): &(Resource, Observed)| {
-            let payload = with_placeholders_of(&resource.payload, observed.payload.clone()?);
+            let payload = with_templates_of(&resource.payload, observed.payload.clone()?);
             Some(Draft::new(resource.path.clone(), payload))
         };
         let drafts = observed.iter().filter_map(draft).collect();

@@ -1,0 +1,41 @@
+//! Keeps the placeholders of a declaration when the state of the server replaces it.
+
+use crate::language::reference::references;
+use crate::payload::Value;
+use crate::secrets::placeholder_places;
+
+/// Returns `payload` with the secret placeholders and references of `declared` wherever it has a value. Use it to store a
+/// server's answer without the secrets that were sent, and with the references that determine its values.
+pub fn with_templates_of(declared: &Value, mut payload: Value) -> Value {
+    let references = references(declared).unwrap_or_default().into_iter().map(|(at, _)| at);
+    for at in placeholder_places(declared).into_iter().chain(references) {
+        let value = at.get_mut(&mut payload).filter(|value| !value.is_null());
+        if let (Some(value), Some(template)) = (value, at.get(declared)) {
+            *value = template.clone();
+        }
+    }
+    payload
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::payload::{PayloadType, decode};
+
+    #[rstest]
+    #[case(
+        "{a: '{{secret .}}', b: ['{{secret k}}', x]}",
+        "{a: live, b: [live, y], c: 1}",
+        "{a: '{{secret .}}', b: ['{{secret k}}', y], c: 1}"
+    )]
+    #[case("{a: '{{secret .}}', b: '{{secret .}}'}", "{a: null}", "{a: null}")]
+    #[case("'{{secret .}}'", "{a: live}", "'{{secret .}}'")]
+    #[case("{a: '{{ref \"/x/y\" \"/id\"}}', b: x}", "{a: 7, b: y}", "{a: '{{ref \"/x/y\" \"/id\"}}', b: y}")]
+    #[case("{a: x}", "{a: y}", "{a: y}")]
+    fn templates_stay(#[case] declared: &str, #[case] payload: &str, #[case] expected: &str) {
+        let yaml = |text: &str| decode(PayloadType::Yaml, text.as_bytes()).unwrap();
+        assert_eq!(with_templates_of(&yaml(declared), yaml(payload)), yaml(expected));
+    }
+}
