@@ -368,3 +368,51 @@ async fn a_singleton_is_also_found_below_the_id_of_its_parent() {
     assert_eq!((report.stats.updated, report.stats.unchanged), (1, 1), "{report:?}");
     assert_eq!(server.writes(), ["PUT /shops/n5/settings 200"]);
 }
+
+/// Metadata is below the names of parents, also if these are addressed by their ids.
+#[rstest]
+#[case::each(Reading::Each)]
+#[case::bulk(Reading::Bulk)]
+#[tokio::test]
+async fn the_metadata_of_one_parent_applies_at_its_id(#[case] reading: Reading) {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()],
+        server_ids: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()],
+        ..Config::default()
+    });
+    scene.write("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.write("shops/_/tills/_/metadata.yaml", "resource: {alias: /title}");
+    scene.write(
+        "shops/rio/tills/_/metadata.yaml",
+        r#"resource: {alias: /code}
+operations:
+  create: {transforms: [{jqExpression: '. + {by: "rio"}'}]}
+  compare: {transforms: [{excludeAttributes: [/by]}]}"#,
+    );
+    let till = |title: &str| json!({"code": "t1", "title": title});
+    scene.declare("/shops/rio", &json!({"name": "rio"}));
+    scene.declare("/shops/rio/tills/t1", &till("one"));
+    assert_eq!(scene.run(reading).await.stats.created, 2);
+    let tills = |scene: &Scene| {
+        let mut tills = scene.server().resources();
+        tills.retain(|(path, _)| path.contains("/tills/"));
+        tills
+    };
+    let [(address, shown)] = &tills(&scene)[..] else { panic!("{:?}", tills(&scene)) };
+    assert_eq!((&shown["by"], &shown["title"]), (&json!("rio"), &json!("one")));
+    // The title, which is the alias in other shops, is that of another till.
+    let collection = address.rsplit_once('/').unwrap().0;
+    scene
+        .server()
+        .put_by_hand(&format!("{collection}/x-9"), json!({"id": "x-9", "code": "t9", "title": "two"}));
+    scene.declare("/shops/rio/tills/t1", &till("two"));
+    let report = scene.run(reading).await;
+    assert_eq!((report.stats.updated, report.stats.created), (1, 0), "{report:?}");
+    assert_eq!(scene.server().get(address).unwrap()["title"], "two");
+    assert_eq!(scene.server().get(&format!("{collection}/x-9")).unwrap()["code"], "t9");
+    assert_eq!(scene.run(reading).await.stats.unchanged, 2);
+    scene.remove("/shops/rio/tills/t1");
+    let report = scene.run_pruning("/shops/rio/tills/t1", &till("two").to_string()).await;
+    assert_eq!(report.stats.pruned, 1, "{report:?}");
+    assert_eq!(tills(&scene).len(), 1);
+}

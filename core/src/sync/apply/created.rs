@@ -64,7 +64,7 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let desired = self.desired().await?;
-        let at = self.writer.at(&desired, self.call.at.clone()).await?;
+        let at = desired.moved_to(self.call.at.clone());
         // The server does not accept a second resource with the id of another one.
         if at.is_created_by_put() || self.call.states_id && Wanted::of(&at).one_name {
             return Ok(None);
@@ -294,7 +294,7 @@ impl Attempt<'_> {
     /// Returns `desired` below the ids of its parents.
     fn at(&self, desired: &Resource) -> Resource {
         let path = self.call.at.clone().unwrap_or_else(|| self.path());
-        desired.moved(path, Arc::clone(&desired.rules))
+        desired.moved(path)
     }
 
     /// Returns the update of the `observed` resource if it differs from the create, which was executed.
@@ -313,7 +313,7 @@ impl Attempt<'_> {
         let desired = self.desired().await?;
         let update = if Wanted::of(&desired).one_name && !desired.rules.updates_observed() {
             // The resource can only be at its own address. An update may need an id that only the server knows.
-            let at = self.writer.at(&desired, self.call.at.clone()).await?;
+            let at = desired.moved_to(self.call.at.clone());
             let update =
                 evaluated(desired, move |desired| Ok(Call::update_at(desired, &at, None).ok())).await?;
             Some(Box::new(update.ok_or(error)?))

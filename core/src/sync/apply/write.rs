@@ -170,7 +170,7 @@ impl Writer {
         if !knows_parents && desired.rules.names_ids() {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
         }
-        let at = self.at(&desired, at).await?;
+        let at = desired.moved_to(at);
         // The plan has looked for nothing at a name that was unknown.
         if has_new_name && !requested {
             let observed = self.referred.with_references_only().read(&at).await?;
@@ -216,19 +216,12 @@ impl Writer {
         if lacks_ids {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
         }
-        let located = self.at(&desired, at.cloned()).await?;
+        let located = desired.moved_to(at.cloned());
         let observed = match self.referred.with_references_only().read_at(&located).await {
             Err(error) if error.category() == Category::NotFound => Observed::new(located, None),
             read => read?,
         };
         self.again(action, desired, observed).await.map(Some)
-    }
-
-    /// Returns `desired` at the path `moved`, if there is one.
-    pub async fn at(&self, desired: &Resource, moved: Option<LogicalPath>) -> Result<Resource, SyncError> {
-        let Some(path) = moved else { return Ok(desired.clone()) };
-        let rules = self.referred.with_references_only().rules(&path).await?;
-        Ok(desired.moved(path, rules))
     }
 
     /// Sends `call` for `action`. Returns the executed step, and whether it had no effect if the last run did the same.

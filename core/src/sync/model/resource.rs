@@ -266,10 +266,15 @@ impl Resource {
         Self { payload: Arc::new(payload), ..renumbered }
     }
 
-    /// Returns the resource at another path with the rules of that path.
-    pub(crate) fn moved(&self, path: LogicalPath, rules: Arc<Rules>) -> Self {
+    /// Returns the resource at a path with the ids of its parents. Its rules stay those of its path in the repository.
+    pub(crate) fn moved(&self, path: LogicalPath) -> Self {
         let declared = Some(self.declared.as_ref().unwrap_or(&self.path).clone());
-        Self { path, declared, rules, ..self.clone() }
+        Self { path, declared, ..self.clone() }
+    }
+
+    /// Returns the resource at `path`, like [`Self::moved`], if there is one.
+    pub(crate) fn moved_to(&self, path: Option<LogicalPath>) -> Self {
+        path.map_or_else(|| self.clone(), |path| self.moved(path))
     }
 }
 

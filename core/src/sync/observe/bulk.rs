@@ -123,7 +123,7 @@ impl Bulk {
         }
         if self.lists_first || proof.absence.get() == Some(&true) {
             let compares = self.compares && wanted.rules.entries_may_stand_for_reads();
-            let list = self.remote.listed(&collection).await.of(wanted);
+            let list = self.remote.list_for(wanted, &collection).await;
             match (verdict(&list, wanted), &*list) {
                 (Verdict::Absent(_), _) => {
                     // If the parents have other ids on the server, another list shows the members.
@@ -145,7 +145,7 @@ impl Bulk {
         let observed = self.remote.read(wanted).await?;
         if observed.payload.is_none() && !proof.absence.initialized() {
             let absent = observed.at.path == wanted.path
-                && is_absent(&self.remote.listed(&collection).await.of(wanted), wanted);
+                && is_absent(self.remote.list_for(wanted, &collection).await.as_ref(), wanted);
             // Another task may have set the same result before.
             let _ = proof.absence.set(absent);
         }

@@ -27,13 +27,13 @@ const MAX_NESTING: usize = 8;
 impl Remote {
     /// Returns the answer of the list of `collection`. The first caller reads it.
     pub(super) async fn listed(&self, collection: &LogicalPath) -> Listed {
-        if let Some(current) = &self.current
-            && self.has_rules_of(current, collection).await
-        {
+        if let Some(current) = &self.current {
             if let Some(declared) = self.declared_at(collection) {
                 current.note_declared(collection.clone(), declared);
             }
-            return Box::pin(current.listed(collection)).await;
+            if self.has_rules_of(current, collection).await {
+                return Box::pin(current.listed(collection)).await;
+            }
         }
         let collection = &self.listed_as(collection).await;
         let complete = |lists: &Once<Listed>| {
@@ -52,6 +52,7 @@ impl Remote {
 
     /// Returns the answer of the list of `collection` for the decision about `member`.
     pub(crate) async fn list_for(&self, member: &Resource, collection: &LogicalPath) -> Arc<ListAnswer> {
+        self.note_place(member);
         self.listed(collection).await.of(member)
     }
 

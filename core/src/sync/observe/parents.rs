@@ -50,11 +50,11 @@ impl Remote {
         let Some(moved) = place.path.child(path.name()).ok().filter(|moved| moved != path) else {
             return Ok((wanted.clone(), place));
         };
-        let rules = self.rules(&moved).await?;
         let at = if wanted.seeded {
+            let rules = Arc::clone(&wanted.rules);
             Resource { declared: Some(path.clone()), ..Resource::by_path(moved, rules)? }
         } else {
-            wanted.moved(moved, rules)
+            wanted.moved(moved)
         };
         Ok((at, place))
     }

@@ -222,7 +222,7 @@ impl Remote {
     /// Returns `wanted` if the list of its collection shows it. Fails if several entries have its names.
     pub(crate) async fn read_member(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
         let Some(collection) = wanted.path.parent() else { return Ok(None) };
-        let list = self.listed(&collection).await.of(wanted);
+        let list = self.list_for(wanted, &collection).await;
         let question = Question { wanted: Wanted::of(wanted), ..Question::default() };
         match judge(&question, Address::NotAsked, &list) {
             Verdict::Present(entry) => self.read_listed(wanted, entry).await.map(Some),
@@ -308,7 +308,7 @@ impl Remote {
         let collection = wanted.path.parent().filter(|_| wanted.rules.identity().any_explicit());
         if let Some(collection) = collection {
             let question = Question { wanted: Wanted::of(wanted), doomed, ..Question::default() };
-            let list = self.listed(&collection).await.of(wanted);
+            let list = self.list_for(wanted, &collection).await;
             if let Verdict::Present(entry) = judge(&question, Address::NotFound, &list) {
                 return self.read_listed(wanted, entry).await;
             }
@@ -355,7 +355,7 @@ impl Remote {
         if matches!(verdict, Verdict::Unknown(Doubt::NotListed)) {
             verdict = match at.path.parent() {
                 Some(collection) => {
-                    list = self.listed(&collection).await.of(&at);
+                    list = self.list_for(&at, &collection).await;
                     // Only the entries of a list need it, so most reads do not render a create.
                     question.post_creates = names.has_only_its_name() && at.is_created_by_post();
                     judge(&question, address, &list)

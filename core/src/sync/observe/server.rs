@@ -185,6 +185,15 @@ impl Remote {
         self.declared.lock().insert(located, declared);
     }
 
+    /// Records the path in the repository of the collection of a resource.
+    pub(super) fn note_place(&self, at: &Resource) {
+        if let (Some(declared), Some(collection)) =
+            (at.declared.as_ref().and_then(LogicalPath::parent), at.path.parent())
+        {
+            self.note_declared(collection, declared);
+        }
+    }
+
     /// Returns the path in the repository of a path with the ids of parents.
     pub(super) fn declared_at(&self, located: &LogicalPath) -> Option<LogicalPath> {
         self.declared.lock().get(located).cloned()
@@ -212,9 +221,13 @@ impl Remote {
         answer
     }
 
-    /// Returns the rules of `path`. Reading documents blocks, so this happens on the blocking pool.
+    /// Returns the rules of `path`, which may have the ids of parents: documents of metadata are below their names.
+    /// Reading documents blocks, so this happens on the blocking pool.
     pub(crate) async fn rules(&self, path: &LogicalPath) -> Result<Arc<Rules>, SyncError> {
-        let (metadata, path) = (Arc::clone(&self.session.metadata), path.clone());
+        let declared =
+            || self.declared_at(path).or_else(|| self.declared_at(&path.parent()?)?.child(path.name()).ok());
+        let (metadata, path) =
+            (Arc::clone(&self.session.metadata), declared().unwrap_or_else(|| path.clone()));
         blocking(path.clone(), move || Ok(metadata.rules(&path)?)).await
     }
 
@@ -225,11 +238,7 @@ impl Remote {
             return Err(lacking);
         }
         let at = &at;
-        if let (Some(declared), Some(collection)) =
-            (at.declared.as_ref().and_then(LogicalPath::parent), at.path.parent())
-        {
-            self.note_declared(collection, declared);
-        }
+        self.note_place(at);
         if at.rules.reads_from_list() {
             return Box::pin(self.read_entry(at)).await;
         }
@@ -286,7 +295,7 @@ impl Remote {
     /// Reads a resource that only the list of its collection shows.
     async fn read_entry(&self, at: &Resource) -> Result<Observed, SyncError> {
         let Some(collection) = at.path.parent() else { return Err(SyncError::Absent(at.path.clone())) };
-        let list = self.listed(&collection).await.of(at);
+        let list = self.list_for(at, &collection).await;
         let question = Question { wanted: Wanted::of(at), ..Question::default() };
         match judge(&question, Address::NotAsked, &list) {
             Verdict::Present(entry) => self.of_entry(at, entry).await,

@@ -148,8 +148,7 @@ fn claim(
     let mut declared = desired(session, file)?;
     declared = runtime.block_on(remote.with_known_names(declared))?;
     if let Some(moved) = located.child(path.name()).ok().filter(|moved| *moved != path) {
-        let rules = session.metadata.rules(&moved)?;
-        declared = declared.moved(moved, rules);
+        declared = declared.moved(moved);
     }
     match runtime.block_on(remote.with_template_values(declared)) {
         Ok((known, None)) => declared = known,

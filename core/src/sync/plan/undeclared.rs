@@ -379,12 +379,12 @@ impl Candidates {
         else {
             return Ok(false);
         };
-        let rules = self.remote.rules(&there).await?;
+        let rules = self.remote.rules(&declared).await?;
         // Other templates can make two addresses for one resource.
         if rules.stated() != at.rules.stated() {
             return Ok(false);
         }
-        let there = Resource { declared: Some(declared), ..at.moved(there, rules) };
+        let there = Resource { declared: Some(declared), rules, ..at.moved(there) };
         let (there, lacking) = self.remote.with_template_values(there).await?;
         let read = if at.rules.reads_from_list() { OperationName::List } else { OperationName::Get };
         // Two ways to read one resource may have one address for its deletion.
