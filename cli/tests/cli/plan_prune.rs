@@ -155,6 +155,21 @@ fn a_plain_directory_has_no_history() {
     assert!(run.stderr.contains("--prune needs a Git repository"), "{run}");
 }
 
+/// A former revision cannot be corrected, so its faults must not fail each later command.
+#[test]
+fn a_former_name_that_decides_nothing_is_kept() {
+    let world = shops();
+    world.declare("_/metadata.yaml", "{}\n");
+    world.declare("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}\n");
+    world.declare("shops/bad/resource.yaml", "name: x/y\n");
+    assert_eq!(world.run(&["repository", "commit", "-m", "Bad"]).code, 0);
+    fs::remove_dir_all(world.home.path("repo/shops/bad")).unwrap();
+    assert_eq!(world.run(&["repository", "commit", "-m", "No bad"]).code, 0);
+    let run = world.run(&["plan", "/shops", "--prune"]);
+    assert!(run.stdout.contains("= /shops/bad kept: ") && run.stdout.contains("x/y"), "{run}");
+    assert_eq!(run.code, 0, "{run}");
+}
+
 /// After `git mv`, both paths mean one resource.
 #[test]
 fn what_is_kept_is_printed_with_its_reason() {

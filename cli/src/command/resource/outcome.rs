@@ -1,13 +1,13 @@
 //! Reports plans, and the failures of a command's resources.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{
-    self, Failure as Failed, FailureReason, Options, Plan, Selection, Session, Step, Stop,
+    self, Failure as Failed, FailureReason, Kept, Options, Plan, Selection, Session, Step, Stop,
 };
 
 use crate::error::{Cause, Failure};
@@ -44,9 +44,11 @@ impl<'i> Run<'i> {
     pub async fn plan(&self, session: &Session, selection: Selection, options: &Options) -> Plan {
         let progress: Arc<dyn sync::Progress> = self.progress.clone();
         let options = Options { progress: Some(progress), ..options.clone() };
+        let former = selection.prune.iter().map(|candidate| candidate.path.clone()).collect();
         let mut plan = sync::plan(session, selection, &options, &self.stop).await;
         self.progress.end();
         self.redact(&mut plan.failures);
+        keep_undecided(&mut plan, &former);
         plan
     }
 
@@ -109,6 +111,19 @@ impl Changes {
         print(&self.failures.iter().collect::<Vec<_>>(), messages);
         Err(Failure::Interrupted(format!("interrupted: {counts}")))
     }
+}
+
+/// Keeps the resources that only `former` revisions declare and whose names do not decide which resource they are. This is
+/// not a failure: the history of a repository cannot be corrected, so it would fail each later command.
+fn keep_undecided(plan: &mut Plan, former: &HashSet<LogicalPath>) {
+    let is_lasting = |failure: &mut Failed| {
+        former.contains(&failure.path)
+            && matches!(failure.reason, FailureReason::Category(Category::Validation | Category::Conflict))
+    };
+    let undecided = plan.failures.extract_if(.., is_lasting);
+    let kept = undecided.map(|Failed { path, message, .. }| Kept::new(path, message));
+    plan.kept.extend(kept);
+    plan.kept.sort_by(|a, b| a.path.cmp(&b.path));
 }
 
 /// Prints the plan for `path`.

@@ -119,6 +119,13 @@ pub struct Kept {
     pub pending: bool,
 }
 
+impl Kept {
+    /// Returns a path whose resource stays for this reason.
+    pub fn new(path: LogicalPath, reason: impl Into<String>) -> Self {
+        Self { path, reason: reason.into(), declared_at: None, stated: false, pending: false }
+    }
+}
+
 impl Report {
     /// Returns the report with its outcome. Adds the failures to `stats.failed`.
     pub(crate) fn concluded(mut self, recurrences: Option<Recurrences>, stop: &Stop) -> Self {

@@ -164,7 +164,7 @@ impl Plan {
             let reason = format!("metadata states resource.onRemove: keep for {below}, which is below it");
             tracing::info!(path = %action.path, reason, "not pruned");
             let path = action.path.clone();
-            self.kept.push(Kept { path, reason, declared_at: None, stated: false, pending: false });
+            self.kept.push(Kept::new(path, reason));
             false
         });
     }

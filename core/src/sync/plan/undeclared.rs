@@ -428,7 +428,7 @@ impl Candidates {
 /// Returns the remark on the resource at `path` that it is kept for this reason.
 fn kept(path: &LogicalPath, reason: String) -> Kept {
     tracing::info!(%path, reason, "not pruned");
-    Kept { path: path.clone(), reason, declared_at: None, stated: false, pending: false }
+    Kept::new(path.clone(), reason)
 }
 
 /// Returns the remark on the resource at `path` that Git declares it at `other`.
