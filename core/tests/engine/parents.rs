@@ -416,3 +416,58 @@ operations:
     assert_eq!(report.stats.pruned, 1, "{report:?}");
     assert_eq!(tills(&scene).len(), 1);
 }
+
+/// A copied directory may state the id of the original.
+#[tokio::test]
+async fn nothing_is_written_below_the_id_of_another_parent() {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()],
+        server_ids: vec!["/shops".to_owned()],
+        ..Config::default()
+    });
+    scene.write("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    scene.declare("/shops/rio", &json!({"name": "rio"}));
+    scene.declare("/shops/rio/tills/t1", &json!({"id": "t1", "open": true}));
+    assert_eq!(scene.run(Reading::Each).await.stats.created, 2);
+    scene.declare("/shops/copy", &json!({"id": "w-1", "name": "copy"}));
+    scene.declare("/shops/copy/tills/t1", &json!({"id": "t1", "open": false}));
+    scene.declare("/shops/copy/tills/t2", &json!({"id": "t2"}));
+    let report = scene.run_pruning("/shops/copy/tills/t3", r#"{"id": "t3"}"#).await;
+    let failed: Vec<&str> = report.failures.iter().map(|failure| failure.path.as_str()).collect();
+    assert!(
+        ["/shops/copy", "/shops/copy/tills/t1", "/shops/copy/tills/t2"]
+            .iter()
+            .all(|path| failed.contains(path)),
+        "{report:?}"
+    );
+    assert_eq!(scene.server().get("/shops/w-1/tills/t1").unwrap()["open"], true);
+    assert_eq!(paths(&scene), ["/shops/w-1", "/shops/w-1/tills/t1"]);
+    // Without the parent in the selection.
+    scene.server().put_by_hand("/shops/w-1/tills/t3", json!({"id": "t3"}));
+    let report = scene.run_pruning("/shops/copy/tills/t3", r#"{"id": "t3"}"#).await;
+    assert_eq!(report.stats.pruned, 0, "{report:?}");
+    let report = scene.run_over(&["/shops/copy/tills/t1", "/shops/copy/tills/t2"]).await;
+    assert_eq!(report.stats.failed, 2, "{report:?}");
+    assert_eq!(paths(&scene), ["/shops/w-1", "/shops/w-1/tills/t1", "/shops/w-1/tills/t3"]);
+}
+
+/// The server has assigned this number to another entry.
+#[tokio::test]
+async fn a_number_of_another_entry_is_not_the_name_of_a_resource_that_only_the_list_shows() {
+    let config = Config {
+        collections: vec!["/labels".to_owned()],
+        server_ids: vec!["/labels".to_owned()],
+        id_prefix: String::new(),
+        ..Config::default()
+    };
+    let metadata = "resource: {id: /id, alias: /title}\noperations: {get: {from: list}, list: {transforms: [{jqExpression: 'map(.id |= tonumber)'}]}}";
+    let world = World::new(config, &[("labels/_/metadata.yaml", metadata)]);
+    for title in ["all", "news"] {
+        world.declare(&format!("labels/{title}/resource.json"), &json!({"title": title}).to_string());
+    }
+    assert_eq!(world.sync().await.stats.created, 2);
+    world.declare("labels/2/resource.json", r#"{"title": "2"}"#);
+    let report = world.sync().await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(world.sync().await.stats.unchanged, 3);
+}

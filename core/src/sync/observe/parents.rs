@@ -9,6 +9,7 @@ use super::desired::desired_at;
 use super::once::cell;
 use super::server::{Place, Remote};
 use crate::error::{Categorized, Category};
+use crate::metadata::Entry;
 use crate::path::LogicalPath;
 use crate::sync::model::{Address, Doubt, Observed, Question, Resource, SyncError, Verdict, Wanted, judge};
 use crate::sync::tasks::blocking;
@@ -103,6 +104,10 @@ impl Remote {
         let list = self.listed(&above).await.of(&member);
         let post_creates = wanted.has_only_its_name() && member.is_created_by_post();
         match judge(&Question { wanted, post_creates, ..Question::default() }, Address::NotAsked, &list) {
+            Verdict::Present(entry) if self.is_of_another(&member, entry).await => {
+                let why = Doubt::AnotherAlias(entry.alias.clone());
+                Err(Arc::new(SyncError::Undecided(path.clone(), why)))
+            }
             Verdict::Present(entry) => place(&entry.remote_id, doubt),
             // Without the id of a parent, all resources below it would seem to be absent.
             Verdict::Unknown(why) if is_failure(&why) => {
@@ -113,6 +118,14 @@ impl Remote {
             Verdict::Absent(_) => Ok(Place { is_absent: true, ..place(stated, doubt)? }),
             Verdict::Here => place(stated, doubt),
         }
+    }
+
+    /// Whether the id that the payload of a declared parent states is that of an entry with another alias: then what is
+    /// below it belongs to another resource, unless the parent is renamed.
+    async fn is_of_another(&self, member: &Resource, entry: &Entry) -> bool {
+        let wanted = Wanted::of(member);
+        let states_both = !member.seeded && wanted.id.is_some() && wanted.alias.is_some();
+        states_both && entry.states.alias && !self.is_known(member, Address::Found(Some(&entry.alias))).await
     }
 
     /// Whether the nearest parent of `path` that is a member of a collection is proven absent.

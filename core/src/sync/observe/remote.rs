@@ -442,7 +442,7 @@ impl Remote {
 
     /// Whether a resource whose address shows another alias was applied under the same id before, at its path or at a
     /// path that is no longer declared.
-    async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
+    pub(super) async fn is_known(&self, wanted: &Resource, address: Address<'_>) -> bool {
         let names = Wanted::of(wanted);
         let (Address::Found(Some(shown)) | Address::Elsewhere(Some(shown)), Some(id)) = (address, names.id)
         else {

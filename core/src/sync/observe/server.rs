@@ -177,7 +177,8 @@ impl Remote {
         let within = self.within.iter().cloned().chain([waiting]).collect();
         let outer = [&self.lists].into_iter().chain(&self.outer).map(Arc::clone).collect();
         let other = Self::following(&self.session, Arc::clone(&self.transcript), Former::default());
-        Self { outer, within, asked: self.asked.clone(), keeps: true, ..other }
+        let former = Arc::clone(&self.former);
+        Self { outer, within, asked: self.asked.clone(), former, keeps: true, ..other }
     }
 
     /// Records the path in the repository of a path with the ids of parents.
@@ -296,8 +297,9 @@ impl Remote {
     async fn read_entry(&self, at: &Resource) -> Result<Observed, SyncError> {
         let Some(collection) = at.path.parent() else { return Err(SyncError::Absent(at.path.clone())) };
         let list = self.list_for(at, &collection).await;
-        let question = Question { wanted: Wanted::of(at), ..Question::default() };
-        match judge(&question, Address::NotAsked, &list) {
+        let wanted = Wanted::of(at);
+        let post_creates = wanted.has_only_its_name() && at.is_created_by_post();
+        match judge(&Question { wanted, post_creates, ..Question::default() }, Address::NotAsked, &list) {
             Verdict::Present(entry) => self.of_entry(at, entry).await,
             // The address of its parents may be wrong.
             Verdict::Unknown(Doubt::NoList) | Verdict::Absent(_) => Err(SyncError::Absent(at.path.clone())),
