@@ -21,6 +21,7 @@ pub enum TerminalError {
     Refused(String),
     #[error("interrupted; nothing was changed")]
     Interrupted,
+    #[cfg_attr(windows, expect(dead_code, reason = "a console returns text"))]
     #[error("the answer is not UTF-8; set the locale of the terminal to UTF-8")]
     NotUtf8,
     #[error("cannot read from the terminal: {0}")]

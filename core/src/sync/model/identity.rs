@@ -142,6 +142,13 @@ fn folded(name: &str) -> impl Iterator<Item = char> {
     letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
+impl Resource {
+    /// Whether only its name is known, and a POST creates it, so that the server assigns its id.
+    pub(crate) fn gets_its_id_by_post(&self) -> bool {
+        Wanted::of(self).has_only_its_name() && self.is_created_by_post()
+    }
+}
+
 impl Observed {
     /// Returns the observed alias. If id and alias of `wanted` are the same value, returns only the alias of another
     /// resource: some servers ignore a part of the name, such as a suffix, and show the resource without it.

@@ -102,7 +102,7 @@ impl Remote {
             return place(stated, doubt);
         }
         let list = self.listed(&above).await.of(&member);
-        let post_creates = wanted.has_only_its_name() && member.is_created_by_post();
+        let post_creates = member.gets_its_id_by_post();
         match judge(&Question { wanted, post_creates, ..Question::default() }, Address::NotAsked, &list) {
             Verdict::Present(entry) if self.is_of_another(&member, entry).await => {
                 let why = Doubt::AnotherAlias(entry.alias.clone());

@@ -357,7 +357,7 @@ impl Remote {
                 Some(collection) => {
                     list = self.list_for(&at, &collection).await;
                     // Only the entries of a list need it, so most reads do not render a create.
-                    question.post_creates = names.has_only_its_name() && at.is_created_by_post();
+                    question.post_creates = at.gets_its_id_by_post();
                     judge(&question, address, &list)
                 }
                 None => Verdict::Unknown(Doubt::NoList),

@@ -297,8 +297,7 @@ impl Remote {
     async fn read_entry(&self, at: &Resource) -> Result<Observed, SyncError> {
         let Some(collection) = at.path.parent() else { return Err(SyncError::Absent(at.path.clone())) };
         let list = self.list_for(at, &collection).await;
-        let wanted = Wanted::of(at);
-        let post_creates = wanted.has_only_its_name() && at.is_created_by_post();
+        let (wanted, post_creates) = (Wanted::of(at), at.gets_its_id_by_post());
         match judge(&Question { wanted, post_creates, ..Question::default() }, Address::NotAsked, &list) {
             Verdict::Present(entry) => self.of_entry(at, entry).await,
             // The address of its parents may be wrong.
