@@ -471,3 +471,41 @@ async fn a_number_of_another_entry_is_not_the_name_of_a_resource_that_only_the_l
     assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
     assert_eq!(world.sync().await.stats.unchanged, 3);
 }
+
+/// The names of one parent in the files of two: a copied directory in which the names were not changed.
+#[rstest]
+#[case::id_and_alias("resource: {id: /id, alias: /name}", r#"{"id": "w-1", "name": "rio"}"#)]
+#[case::alias("resource: {id: /id, alias: /name}", r#"{"name": "rio"}"#)]
+#[tokio::test]
+async fn nothing_is_written_below_two_declarations_of_one_parent(
+    #[case] metadata: &str,
+    #[case] parent: &str,
+) {
+    let mut scene = Scene::new(Config {
+        collections: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()],
+        server_ids: vec!["/shops".to_owned()],
+        ..Config::default()
+    });
+    scene.write("shops/_/metadata.yaml", metadata);
+    scene.declare("/shops/rio", &json!({"name": "rio"}));
+    scene.declare("/shops/rio/tills/t1", &json!({"id": "t1", "open": true}));
+    assert_eq!(scene.run(Reading::Each).await.stats.created, 2);
+    for shop in ["copy", "rio"] {
+        scene.write(&format!("shops/{shop}/resource.json"), parent);
+    }
+    scene.declare("/shops/rio/tills/t1", &json!({"id": "t1", "open": 1}));
+    scene.declare("/shops/copy/tills/t1", &json!({"id": "t1", "open": 2}));
+    scene.declare("/shops/copy/tills/t2", &json!({"id": "t2"}));
+    let report = scene.run(Reading::Each).await;
+    assert_eq!(report.stats.failed, 5, "{report:?}");
+    let report = scene.run_over(&["/shops/copy/tills/t1", "/shops/copy/tills/t2"]).await;
+    assert_eq!(report.stats.failed, 2, "{report:?}");
+    for failure in &report.failures {
+        assert!(
+            failure.message.contains("/shops/copy: /shops/rio declares the same resource"),
+            "{failure:?}"
+        );
+    }
+    assert_eq!(scene.server().get("/shops/w-1/tills/t1").unwrap()["open"], true);
+    assert_eq!(paths(&scene), ["/shops/w-1", "/shops/w-1/tills/t1"]);
+}

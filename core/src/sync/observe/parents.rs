@@ -3,15 +3,19 @@
 //! A segment of a path is looked up only if it is a member of a collection: the repository declares a resource there,
 //! or the segment matches the `_` of a metadata document that states id or alias. All other segments belong to the API.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::desired::desired_at;
+use super::desired::{desired, desired_at};
 use super::once::cell;
-use super::server::{Place, Remote};
+use super::server::{Namesakes, Place, Remote};
 use crate::error::{Categorized, Category};
 use crate::metadata::Entry;
 use crate::path::LogicalPath;
-use crate::sync::model::{Address, Doubt, Observed, Question, Resource, SyncError, Verdict, Wanted, judge};
+use crate::repository;
+use crate::sync::model::{
+    Address, Doubt, Observed, Question, Resource, Session, SyncError, Verdict, Wanted, judge,
+};
 use crate::sync::tasks::blocking;
 
 impl Remote {
@@ -99,6 +103,9 @@ impl Remote {
         let stated = wanted.id.unwrap_or(wanted.name);
         let is_named_by_members = wanted.by_members && wanted.id.is_none() && !member.seeded;
         if wanted.one_name && !is_named_by_members {
+            if stated != wanted.name {
+                self.check_sole(&member).await?;
+            }
             return place(stated, doubt);
         }
         let list = self.listed(&above).await.of(&member);
@@ -108,7 +115,10 @@ impl Remote {
                 let why = Doubt::AnotherAlias(entry.alias.clone());
                 Err(Arc::new(SyncError::Undecided(path.clone(), why)))
             }
-            Verdict::Present(entry) => place(&entry.remote_id, doubt),
+            Verdict::Present(entry) => {
+                self.check_sole(&member).await?;
+                place(&entry.remote_id, doubt)
+            }
             // Without the id of a parent, all resources below it would seem to be absent.
             Verdict::Unknown(why) if is_failure(&why) => {
                 Err(Arc::new(SyncError::Undecided(path.clone(), why)))
@@ -126,6 +136,22 @@ impl Remote {
         let wanted = Wanted::of(member);
         let states_both = !member.seeded && wanted.id.is_some() && wanted.alias.is_some();
         states_both && entry.states.alias && !self.is_known(member, Address::Found(Some(&entry.alias))).await
+    }
+
+    /// Fails if Git declares another resource with a name of the declared parent `member`: what is below both would be
+    /// written to one resource. Candidates for deletion are compared with all declared resources instead.
+    async fn check_sole(&self, member: &Resource) -> Result<(), Arc<SyncError>> {
+        let Some(collection) = member.path.parent().filter(|_| !member.seeded && self.current.is_none())
+        else {
+            return Ok(());
+        };
+        let look = || async {
+            let (session, collection) = (self.session.clone(), collection.clone());
+            blocking(collection.clone(), move || namesakes(&session, &collection)).await.map_err(Arc::new)
+        };
+        let found = cell(&self.namesakes, &collection).get_or_init(look).await.clone()?;
+        let Some(other) = found.get(&member.path) else { return Ok(()) };
+        Err(Arc::new(SyncError::Claimed(member.path.clone(), other.to_string())))
     }
 
     /// Whether the nearest parent of `path` that is a member of a collection is proven absent.
@@ -160,6 +186,23 @@ impl Remote {
         })
         .await
     }
+}
+
+/// Returns the members of `collection` that have a name of another member, each with the other one. Blocks.
+fn namesakes(session: &Session, collection: &LogicalPath) -> Result<Namesakes, SyncError> {
+    let mut named: HashMap<(&'static str, String), LogicalPath> = HashMap::new();
+    let mut found = HashMap::new();
+    for file in repository::members(session.tree.as_ref(), collection)?.resources {
+        // A file that cannot be read fails on its own.
+        let Ok(member) = desired(session, file) else { continue };
+        for (kind, name) in Wanted::of(&member).unique() {
+            if let Some(other) = named.insert((kind, name.to_owned()), member.path.clone()) {
+                found.insert(other.clone(), member.path.clone());
+                found.insert(member.path.clone(), other);
+            }
+        }
+    }
+    Ok(Arc::new(found))
 }
 
 /// Whether the name of a parent of the resource at `path` is a number, like many ids.

@@ -35,6 +35,9 @@ pub(super) struct Place {
     pub is_absent: bool,
 }
 
+/// Declared resources that share a name with another member of their collection, each with the other one.
+pub(super) type Namesakes = Arc<HashMap<LogicalPath, LogicalPath>>;
+
 /// A read that waits for the values of other resources.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Waiting {
@@ -55,6 +58,7 @@ pub struct Remote {
     /// What waits for these reads.
     pub(super) within: Vec<Waiting>,
     pub(super) places: Once<Result<Place, Arc<SyncError>>>,
+    pub(super) namesakes: Once<Result<Namesakes, Arc<SyncError>>>,
     /// The paths in the repository, by the paths with the ids of parents.
     pub(super) declared: Arc<Mutex<HashMap<LogicalPath, LogicalPath>>>,
     /// Whether parents are proven absent.
@@ -135,7 +139,7 @@ impl Remote {
     /// Returns the server for a run after earlier ones. Records all reads in `transcript`.
     pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
         let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
-        let (lists, places, declared, absent, parents, references) = Default::default();
+        let (lists, places, namesakes, declared, absent, parents, references) = Default::default();
         let (current, outer, asked, keeps, keeps_lists) = (None, Vec::new(), None, false, false);
         Self {
             session,
@@ -144,6 +148,7 @@ impl Remote {
             outer,
             within,
             places,
+            namesakes,
             declared,
             absent,
             parents,
