@@ -9,7 +9,9 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, decode};
-use declarest_core::sync::{self, Candidate, Options, Outcome, Report, Selection, Session, Stop};
+use declarest_core::sync::{
+    self, Candidate, Options, Outcome, Report, Selection, Session, Stop, WrittenValues,
+};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -19,7 +21,7 @@ use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
 use crate::client::client;
 use crate::commit::Commit;
 use crate::rest_server::Config;
-use crate::world::World;
+use crate::world::{World, selected};
 
 /// Services of hosts, as a monitoring system has them.
 const SERVICES: (&str, &str) = (
@@ -280,4 +282,82 @@ async fn two_files_with_one_address_are_one_resource(
         assert!(failure.message.contains("declares the same resource"), "{failure:?}");
     }
     assert_eq!((report.failures.len(), server.writes().len()), (2 - updated, updated));
+}
+
+/// The server shows the global fields in each project, and deletes them there. The members of the groups are users, of which
+/// only the membership is deleted.
+fn in_projects(request: &Request, store: &mut Store) -> Answer {
+    if request.is("DELETE", "/projects/p1/fields/area") {
+        return Answer::json(403, &json!({"error": "the field is built in"}));
+    }
+    let path = request.path.replace("/projects/p1/fields", "/fields");
+    if request.method == "DELETE" && request.path.starts_with("/groups/ops/users/") {
+        return Answer::empty(204);
+    }
+    let path = path.replace("/groups/ops/users", "/users");
+    Request { path, ..request.clone() }.rest(store, Ids::Stated("name"))
+}
+
+/// Files below two collections that the server shows as one.
+#[tokio::test]
+async fn a_resource_that_is_declared_in_another_collection_is_not_lost() {
+    let server = ApiServer::start(&["/fields"], in_projects);
+    let world = World::new(Config::default(), &[]);
+    for collection in ["fields", "projects/_/fields"] {
+        world.declare(&format!("{collection}/_/metadata.yaml"), "resource: {id: /name, alias: /name}");
+    }
+    let fields = ["area", "city", "country", "zone"];
+    for field in fields {
+        server.put(&format!("/fields/{field}"), json!({"name": field}));
+        world.declare(&format!("fields/{field}/resource.json"), &json!({"name": field}).to_string());
+    }
+    let removed: Vec<(String, String)> = fields
+        .map(|field| (format!("/projects/p1/fields/{field}"), json!({"name": field}).to_string()))
+        .into();
+    let removed: Vec<(&str, &str)> = removed.iter().map(|(path, payload)| (&**path, &**payload)).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let run = async || {
+        let written = Some(Arc::new(WrittenValues::open(directory.path(), server.url().to_owned())));
+        let session = Session { client: client(server.url()), written, ..world.session() };
+        let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let selection = Selection { prune: selected(&removed).prune, ..everything };
+        server.clear_log();
+        sync::run(&session, selection, &Options::default(), &Stop::default()).await
+    };
+    let report = run().await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 4), "{report:?}");
+    for failure in &report.failures[1..] {
+        let advice = "state resource.onRemove: keep in the metadata of /projects/p1/fields";
+        assert!(failure.message.contains("also deleted /fields/city, which Git declares"), "{failure:?}");
+        assert!(failure.message.ends_with(advice), "{failure:?}");
+    }
+    let writes =
+        ["DELETE /projects/p1/fields/area 403", "DELETE /projects/p1/fields/city 204", "POST /fields 201"];
+    assert_eq!(server.writes(), writes);
+    assert_eq!(server.paths(), ["/fields/area", "/fields/city", "/fields/country", "/fields/zone"]);
+    // Later runs know it, also those of other processes.
+    let report = run().await;
+    assert_eq!((report.stats.unchanged, report.stats.failed), (4, 4), "{report:?}");
+    assert_eq!(server.writes(), Vec::<String>::new());
+    world.declare("projects/p1/fields/_/metadata.yaml", "resource: {onRemove: keep}");
+    let report = world.sync_on(server.url(), &removed).await;
+    assert_eq!((report.outcome, report.stats.unchanged, report.kept.len()), (Outcome::Succeeded, 4, 4));
+}
+
+/// A group shows its members like the users that they are.
+#[tokio::test]
+async fn a_membership_is_deleted_although_the_member_is_declared() {
+    let server = ApiServer::start(&["/users"], in_projects);
+    let metadata = "resource: {id: /name, alias: /name}";
+    let world = World::new(Config::default(), &[("users/_/metadata.yaml", metadata)]);
+    world.declare("groups/_/users/_/metadata.yaml", metadata);
+    for user in ["ana", "bob"] {
+        server.put(&format!("/users/{user}"), json!({"name": user}));
+        world.declare(&format!("users/{user}/resource.json"), &json!({"name": user}).to_string());
+    }
+    let members =
+        [("/groups/ops/users/ana", r#"{"name":"ana"}"#), ("/groups/ops/users/bob", r#"{"name":"bob"}"#)];
+    let report = world.sync_on(server.url(), &members).await;
+    assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 2), "{report:?}");
+    assert_eq!(server.writes().len(), 2);
 }

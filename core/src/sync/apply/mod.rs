@@ -6,6 +6,7 @@
 //! created  what happens after a create
 //! given    ids that the server assigned to created resources
 //! order    the order of actions
+//! probe    deletions that may delete a declared resource
 //! remarks  texts about resources that differ after a write
 //! sender   requests, each when its turn comes
 //! write    the request of one action
@@ -16,6 +17,7 @@ mod confirm;
 mod created;
 mod given;
 mod order;
+mod probe;
 mod remarks;
 mod sender;
 mod write;
@@ -72,6 +74,8 @@ pub struct Execution {
     candidates: HashMap<LogicalPath, Candidate>,
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Vec<(LogicalPath, LogicalPath)>,
+    /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
+    twins: HashMap<LogicalPath, LogicalPath>,
 }
 
 impl Execution {
@@ -84,7 +88,7 @@ impl Execution {
         let sender = Arc::new(Sender::new(writer, session.client.max_concurrency(), stop));
         let (report, missing, deferred, replaced, doomed, written) = Default::default();
         let (endangered, counted, scope) = (BTreeSet::new(), BTreeSet::new(), plan.scope.clone());
-        let (candidates, needed) = Default::default();
+        let (candidates, needed, twins) = Default::default();
         Self {
             sender,
             tally,
@@ -102,6 +106,7 @@ impl Execution {
             former,
             candidates,
             needed,
+            twins,
         }
     }
 
@@ -252,10 +257,11 @@ impl Execution {
 
     /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
-        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, candidates, needed, .. } =
-            plan;
+        let Plan { actions, unchanged, targeted, failures, kept, prune_refused, .. } = plan;
+        let Plan { candidates, needed, twins, .. } = plan;
         self.candidates.extend(candidates);
         self.needed.extend(needed);
+        self.twins.extend(twins);
         let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
         let category = |failure: &Failure| match failure.reason {
             FailureReason::Category(category) => Some(category),
@@ -294,7 +300,8 @@ impl Execution {
         }
         self.doubt_written(writes.iter().chain(&deletions)).await;
         self.write(writes).await;
-        self.delete(deletions).await;
+        // Boxed, because most runs delete nothing.
+        Box::pin(self.delete(deletions)).await;
     }
 
     async fn write(&mut self, writes: Vec<Arc<Action>>) {
@@ -388,6 +395,11 @@ impl Execution {
             self.report.failures.extend(error.as_ref().map(|error| action.failed(error)));
             child.is_none()
         });
+        self.probe(&mut deletions).await;
+        self.send_deletions(deletions).await;
+    }
+
+    async fn send_deletions(&mut self, deletions: Vec<Arc<Action>>) {
         let sender = &self.sender;
         let work = |action, dependent| Arc::clone(sender).send(action, dependent);
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {

@@ -63,6 +63,14 @@ pub enum SyncError {
     /// A resource that Git does not declare is kept, because it may be in use or be declared under another path.
     #[error("not deleted: {0}")]
     NotDeleted(String),
+    /// The server shows one resource in several collections: a deletion beside this one also deleted the declared resource
+    /// at the other path.
+    #[error(
+        "{0}: the deletion of a resource of its collection also deleted {1}, which Git declares, because the server shows \
+         the same resources in both collections; state resource.onRemove: keep in {file}",
+        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
+    )]
+    Shared(LogicalPath, String),
     /// A resource of the server cannot be compared with all declared resources.
     #[error("cannot determine whether Git declares {0}: {1}")]
     Incomparable(LogicalPath, String),
@@ -132,6 +140,12 @@ pub enum SyncError {
         error = clause(.0)
     )]
     Taken(ServerError, String),
+    /// The update of a resource found nothing at the name with which it was read. Holds the path of an update by the id.
+    #[error(
+        "{error}; the server shows the resource at this address, and may accept names in reads only: state the address in operations.update.path, for example \"{1}\"",
+        error = clause(.0)
+    )]
+    NamedWrite(ServerError, Box<str>),
     /// The answer to a create was lost, so its effect is unknown. It is not sent again: a later run searches for the
     /// resource.
     #[error("{0}: creation outcome unknown: {cause}; {2}", cause = clause(.1))]
@@ -159,7 +173,7 @@ pub enum SyncError {
     IdNotSent(LogicalPath, String),
     /// The resource was created, with this id if it is known, and no run finds it. Another run would create one more.
     #[error(
-        "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, or add an attribute with its name to the payload; a further create would create it again",
+        "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, add an attribute with its name to the payload, or correct operations.list, if it does not show all resources; a further create would create it again",
         id = .1.as_ref().map(|id| format!(" with the id {id}")).unwrap_or_default(),
         file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
@@ -306,7 +320,9 @@ impl SyncError {
     /// Returns the error of the server or of the connection, if it is the cause.
     fn of_server(&self) -> Option<&ServerError> {
         match self {
-            Self::Server(error) | Self::Fixed(error) | Self::Taken(error, _) => Some(error),
+            Self::Server(error) | Self::Fixed(error) | Self::Taken(error, _) | Self::NamedWrite(error, _) => {
+                Some(error)
+            }
             Self::Unsure(_, lost, _) => Some(lost),
             Self::Undecided(_, Doubt::Failed(error) | Doubt::Hidden(error)) | Self::Parent(_, error) => {
                 error.of_server()
@@ -347,9 +363,9 @@ categories!(SyncError {
         Self::Memory(_, Shortage::TooLarge { .. }) => Category::Validation,
         Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
     }
-    .0: Repository, Metadata, Server, Fixed, Taken, Secret, Incomplete;
+    .0: Repository, Metadata, Server, Fixed, Taken, NamedWrite, Secret, Incomplete;
     .1: Undecided, Parent;
-    Validation: ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
+    Validation: Shared, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
         MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
     NotFound: Absent;
     Conflict: AmbiguousName, Contended, NotDeleted, StillThere, Doubled, Claimed, ParentFailed;

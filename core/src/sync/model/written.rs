@@ -1,5 +1,5 @@
-//! Records what servers do not show: which values of write-only attributes were written last, and which created resources
-//! no run finds.
+//! Records what servers do not show: which values of write-only attributes were written last, which created resources no
+//! run finds, and which collections have the resources of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Resource;
 use crate::digest::hex;
 use crate::lock;
+use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
@@ -25,7 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Remembers HMACs of the write-only attributes of resources in a file. The values cannot be computed from it.
 ///
-/// Also remembers the ids of created resources that no run finds by their names.
+/// Also remembers the ids of created resources that no run finds by their names, and collections whose resources the server
+/// also deletes in another collection.
 ///
 /// A lost or damaged file is not an error: each resource with write-only attributes is updated once.
 #[derive(Debug)]
@@ -49,6 +51,10 @@ struct Records {
     /// Created resources that no run finds, by server and path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     lost: BTreeMap<String, Lost>,
+    /// A resource that a deletion in a collection deleted in another collection, too, by the server, the collection and the
+    /// digest of its metadata.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    shared: BTreeMap<String, String>,
     /// The names of the values that are not in the file yet.
     #[serde(skip)]
     changed: BTreeSet<String>,
@@ -151,6 +157,20 @@ impl WrittenValues {
         (records.source(&name, desired)? == lost.from).then(|| lost.id.clone())
     }
 
+    /// Records that the deletion of the resource at `path`, which has these rules, deleted the one at `twin`, too.
+    pub(crate) fn share(&self, path: &LogicalPath, rules: &Rules, twin: &LogicalPath) {
+        if let Some(name) = self.collection(path, rules) {
+            let mut records = self.records.lock();
+            records.shared.insert(name.clone(), twin.to_string());
+            records.changed.insert(name);
+        }
+    }
+
+    /// Returns the path of a resource of another collection that a deletion beside the resource at `path` deleted, too.
+    pub(crate) fn shared(&self, path: &LogicalPath, rules: &Rules) -> Option<String> {
+        self.records.lock().shared.get(&self.collection(path, rules)?).cloned()
+    }
+
     /// Writes the records that changed to the file. Those that other processes wrote stay. Blocks.
     pub(crate) fn save(&self) -> io::Result<()> {
         let mut records = self.records.lock();
@@ -173,6 +193,9 @@ impl WrittenValues {
                     Some(lost) => records.lost.insert(name.clone(), lost),
                     None => records.lost.remove(&name),
                 };
+                if let Some(twin) = own.shared.remove(&name) {
+                    records.shared.insert(name.clone(), twin);
+                }
                 if own.doubted.remove(&name) {
                     records.doubted.insert(name.clone());
                 } else {
@@ -188,6 +211,10 @@ impl WrittenValues {
 
     fn name(&self, path: &LogicalPath) -> String {
         format!("{} {path}", self.server)
+    }
+
+    fn collection(&self, path: &LogicalPath, rules: &Rules) -> Option<String> {
+        Some(format!("{} {}", self.name(&path.parent()?), hex(rules.digest())))
     }
 }
 

@@ -77,6 +77,9 @@ pub struct Plan {
     /// The paths that candidates for deletion depend on about which nothing could be decided, each with the candidate.
     #[serde(skip)]
     pub(super) needed: Vec<(LogicalPath, LogicalPath)>,
+    /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
+    #[serde(skip)]
+    pub(super) twins: HashMap<LogicalPath, LogicalPath>,
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,

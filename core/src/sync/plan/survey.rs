@@ -174,7 +174,7 @@ impl Surveyor {
         let candidates = std::mem::take(&mut selection.prune);
         let items = candidates.clone().into_iter().map(Item::Undeclared);
         self.look_at_all(pin!(futures::stream::iter(items)), None, &mut plan).await;
-        plan.needed = self.candidates.take_needed();
+        (plan.needed, plan.twins) = (self.candidates.take_needed(), self.candidates.take_twins());
         let doomed: HashSet<&LogicalPath> = plan.actions.iter().map(|action| &action.path).collect();
         let candidates = candidates.into_iter().filter(|candidate| doomed.contains(&candidate.path));
         plan.candidates = candidates.map(|candidate| (candidate.path.clone(), candidate)).collect();

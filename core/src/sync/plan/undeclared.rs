@@ -57,6 +57,8 @@ pub struct Candidates {
     claims: Claims,
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Mutex<Vec<(LogicalPath, LogicalPath)>>,
+    /// The declared resources of other collections that deletions may delete, too.
+    twins: Mutex<HashMap<LogicalPath, LogicalPath>>,
 }
 
 /// The resources that were declared together with a candidate. If such a resource has another address, it is another
@@ -84,8 +86,8 @@ impl Beside {
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
-        let (remotes, needed) = Default::default();
-        Self { remote: Arc::clone(remote), remotes, claims: Claims::new(remote), needed }
+        let (remotes, needed, twins) = Default::default();
+        Self { remote: Arc::clone(remote), remotes, claims: Claims::new(remote), needed, twins }
     }
 
     /// Decides on one candidate.
@@ -123,6 +125,12 @@ impl Candidates {
     /// candidate.
     pub fn take_needed(&self) -> Vec<(LogicalPath, LogicalPath)> {
         std::mem::take(&mut *self.needed.lock())
+    }
+
+    /// Removes and returns the declared resources of other collections that deletions may delete, too, by the paths of the
+    /// deleted ones.
+    pub fn take_twins(&self) -> HashMap<LogicalPath, LogicalPath> {
+        std::mem::take(&mut *self.twins.lock())
     }
 
     async fn fate(
@@ -166,6 +174,7 @@ impl Candidates {
         if !resets && blocking(declared.path.clone(), is_parent).await? {
             return Ok(Fate::Kept(kept_for_others("Git declares resources below it".to_owned())));
         }
+        let twin = self.twin(&declared.path, observed.payload.as_ref()).await?;
         let read = remote.with_reader(declared);
         let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
         let Some(deletion) = deletion else { return Ok(Fate::Gone) };
@@ -179,7 +188,35 @@ impl Candidates {
                 "Git declares {path}, which the server has at its address or below"
             ))));
         }
+        let deletes = deletion.call().is_some_and(|call| call.request.method == Method::DELETE);
+        let Some(twin) = twin.filter(|_| deletes) else { return Ok(Fate::Needs(Box::new(deletion))) };
+        let written = self.remote.session.written.as_ref();
+        if let Some(deleted) = written.and_then(|written| written.shared(&declared.path, &declared.rules)) {
+            return Err(SyncError::Shared(declared.path.clone(), deleted));
+        }
+        self.twins.lock().insert(declared.path.clone(), twin);
         Ok(Fate::Needs(Box::new(deletion)))
+    }
+
+    /// Returns a declared resource with the name of `candidate` and the `observed` content in another collection with the name
+    /// of its own, if any, first in a collection with few parents. The server may show one resource in both.
+    async fn twin(
+        &self,
+        candidate: &LogicalPath,
+        observed: Option<&Value>,
+    ) -> Result<Option<LogicalPath>, SyncError> {
+        let Some((own, observed)) = candidate.parent().zip(observed) else { return Ok(None) };
+        let is_alike = |path: &&LogicalPath| **path != own && !own.is_root() && path.name() == own.name();
+        let collections = self.claims.all(candidate).await?.keys().filter(is_alike);
+        let mut twins: Vec<LogicalPath> =
+            collections.filter_map(|path| path.child(candidate.name()).ok()).collect();
+        if twins.is_empty() {
+            return Ok(None);
+        }
+        twins.sort_by_key(|path| path.segments().count());
+        let (session, observed) = (self.remote.session.clone(), observed.clone());
+        let find = move || Ok(twins.into_iter().find(|path| declares(&session, path, &observed)));
+        blocking(candidate.clone(), find).await
     }
 
     /// Returns the declared resource of the same collection that has the alias `shown`, which the server shows at the
@@ -423,6 +460,14 @@ impl Candidates {
         let has_same_id = id(own).zip(id(other)).map(|(own, other)| own == other);
         Ok(if own == other { Some(true) } else { has_same_id })
     }
+}
+
+/// Whether the resource that Git declares at `path` is equal to `observed`. What cannot be read or compared fails on its own.
+/// Blocks.
+fn declares(session: &Session, path: &LogicalPath, observed: &Value) -> bool {
+    let Ok(Some(declared)) = desired_at(session, path) else { return false };
+    let compared = declared.evaluation().and_then(|evaluation| Ok(evaluation.compare(observed)?));
+    compared.is_ok_and(|differences| differences.is_empty())
 }
 
 /// Returns the remark on the resource at `path` that it is kept for this reason.
