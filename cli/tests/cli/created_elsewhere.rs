@@ -5,9 +5,10 @@ use rstest::rstest;
 use crate::environment::{Home, Run};
 use crate::server::{Route, Server};
 
-/// The server ignores the tier of a create. Its list is still empty, like that of a server that updates lists later.
+/// The server ignores the tier of a create.
 const ROUTES: &[Route] = &[
     ("GET /shops", 200, "[]"),
+    ("GET /shops", 200, r#"[{"id": "41", "name": "rio", "tier": "free"}]"#),
     ("POST /shops", 201, "/shops/41"),
     ("GET /shops/41", 200, r#"{"id": "41", "name": "rio", "tier": "free"}"#),
     ("PUT /shops/41", 200, r#"{"id": "41", "name": "rio", "tier": "gold"}"#),
@@ -59,6 +60,7 @@ fn the_result_is_read_at_the_location(#[case] command: &str) {
 fn a_location_is_a_url() {
     let server = Server::new(&[
         ("GET /shops", 200, "[]"),
+        ("GET /shops", 200, r#"[{"id": "4 1", "name": "rio"}]"#),
         ("POST /shops", 201, "/shops/4%201?view=full"),
         ("GET /shops/4%201", 200, r#"{"id": "4 1", "name": "rio"}"#),
     ]);

@@ -17,7 +17,8 @@ pub struct Server {
 pub type Route = (&'static str, u16, &'static str);
 
 impl Server {
-    /// A request that is not among `routes` is answered with 404.
+    /// A request that is not among `routes` is answered with 404. If several routes have the request, each of them answers
+    /// one, and the last of them all others.
     pub fn new(routes: &'static [Route]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -69,10 +70,15 @@ fn answer(routes: &[Route], connection: &mut TcpStream, log: &Mutex<Vec<String>>
     }
     reader.take(length).read_to_end(&mut Vec::new()).unwrap();
     let request = first.trim_end().trim_end_matches(" HTTP/1.1");
-    log.lock().unwrap().push(request.to_owned());
+    let before = {
+        let mut log = log.lock().unwrap();
+        log.push(request.to_owned());
+        log.iter().filter(|logged| *logged == request).count() - 1
+    };
     // The target of CONNECT is the address of the server.
     let is_asked = |route: &str| route == request || (route == "CONNECT" && request.starts_with("CONNECT "));
-    let found = routes.iter().find(|(route, ..)| is_asked(route));
+    let mut matching = routes.iter().filter(|(route, ..)| is_asked(route));
+    let found = matching.clone().nth(before).or_else(|| matching.next_back());
     let (status, body) = found.map_or((404, "nothing here"), |(_, status, body)| (*status, *body));
     let (location, body) = match (status, body.starts_with('/')) {
         (201, true) => (format!("location: {body}\r\n"), ""),

@@ -1,5 +1,6 @@
 //! Creates: members that already exist, answers that do not show all, lost answers, and conflicts.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,36 +22,75 @@ use crate::sync::model::{
 };
 use crate::sync::tasks::evaluated;
 
+/// The pauses before the looks for created resources in their lists. Some servers show new resources late.
+const LIST_PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)];
+
 impl Writer {
-    /// Records the resources that lists must show from now on. If it `asks`, requests these lists: a further command would
-    /// create a resource again that its list does not show.
-    pub async fn check_lists(&self, asks: bool) {
+    /// Records the resources that lists must show from now on. If it `asks`, requests these lists, and returns a failure for
+    /// each resource that its list does not show: a further command would create it again.
+    pub async fn check_lists(&self, asks: bool) -> Vec<Failure> {
         let witnesses = std::mem::take(&mut *self.witnesses.lock());
         for (collection, witness) in &witnesses {
             self.session.knowledge.expect_in_list(collection.clone(), witness.clone());
         }
-        if asks {
-            let remarks = futures::stream::iter(witnesses);
-            let remarks = remarks
-                .for_each_concurrent(self.session.client.max_concurrency(), |(collection, witness)| {
-                    self.check_list(collection, witness)
-                });
-            remarks.await;
+        let mut left: Vec<_> = if asks { witnesses.into_iter().collect() } else { Vec::new() };
+        let at_once = self.session.client.max_concurrency();
+        for pause in LIST_PAUSES {
+            if left.is_empty() {
+                break;
+            }
+            tokio::time::sleep(pause.min(self.session.list_delay)).await;
+            let looks = futures::stream::iter(left).map(|(collection, witness)| async {
+                let is_shown = self.is_listed(&collection, &witness).await;
+                (!is_shown).then_some((collection, witness))
+            });
+            left = looks.buffer_unordered(at_once).filter_map(ready).collect().await;
         }
+        let unlisted =
+            futures::stream::iter(left).map(|(collection, witness)| self.unlisted(collection, witness));
+        unlisted.buffer_unordered(at_once).filter_map(ready).collect().await
     }
 
-    /// Records a remark if the list of `collection` does not show `witness`.
-    async fn check_list(&self, collection: LogicalPath, witness: Witness) {
-        let Ok(Some(created)) = self.declared(&witness.path).await else { return };
-        let list = self.referred.with_references_only().list_for(&created, &collection).await;
-        if matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing)) {
-            let Witness { path, id, .. } = witness;
-            let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
-            let message = format!(
-                "{path}: created with the id {id}, but the list of its collection does not show it, so a further \
-                 command may create it again; correct operations.list in {file}, so that it shows all resources"
-            );
-            self.note_unconfirmed(Failure::local(path, "create", FailureReason::NeverConverges, message));
+    /// Whether the list of `collection` shows `witness`, or fails.
+    async fn is_listed(&self, collection: &LogicalPath, witness: &Witness) -> bool {
+        let Ok(Some(created)) = self.declared(&witness.path).await else { return true };
+        let list = self.referred.with_references_only().list_for(&created, collection).await;
+        !matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing))
+    }
+
+    /// Records that the list of `collection` does not show `witness`. Returns the failure.
+    async fn unlisted(&self, collection: LogicalPath, witness: Witness) -> Option<Failure> {
+        let Witness { path, id, .. } = witness;
+        let created = self.declared(&path).await.ok()??;
+        let at = created.moved_to(collection.child(created.path.name()).ok());
+        self.record(&created, &at, &id).await;
+        let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
+        let message = format!(
+            "{path}: created with the id {id}, but the list of its collection does not show it, so a further command may \
+             create it again; correct the credentials of the server, if they may hide resources, or operations.list in \
+             {file}"
+        );
+        Some(Failure::local(path, "create", FailureReason::NeverConverges, message))
+    }
+
+    /// Records that runs do not find the resource that was created from `desired` with this id, if it is known.
+    async fn lose(&self, desired: &Resource, at: &Resource, id: Option<String>) -> Option<String> {
+        let id = self.session.knowledge.lose(desired, id)?;
+        self.record(desired, at, &id).await;
+        Some(id)
+    }
+
+    /// Records for later processes that runs do not find the resource that was created from `desired`, if the server shows it
+    /// `at` its id, so that they notice when it no longer exists. The id may be that of a task, so something else at it does
+    /// not count.
+    async fn record(&self, desired: &Resource, at: &Resource, id: &str) {
+        let Some(written) = self.session.written.as_ref().filter(|_| !desired.rules.has_secret_id()) else {
+            return;
+        };
+        let shown = self.referred.with_references_only().at_id(at, id).await;
+        if shown.flatten().is_some_and(|shown| is_copy(&desired.payload, &shown)) {
+            written.lose(desired, id);
+            super::save(Arc::clone(written)).await;
         }
     }
 }
@@ -144,25 +184,8 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let id = self.lose(desired, Some(id.to_owned())).await;
+        let id = self.writer.lose(desired, &self.at(desired), Some(id.to_owned())).await;
         Err(SyncError::Unfindable(self.path(), id))
-    }
-
-    /// Records that runs do not find the resource that was created with this id, if it is known. The record outlives the
-    /// process if the server shows the resource at its id, so that later ones notice when it no longer exists. The id may
-    /// be that of a task, so something else at it does not count.
-    async fn lose(&self, desired: &Resource, id: Option<String>) -> Option<String> {
-        let session = &self.writer.session;
-        let id = session.knowledge.lose(desired, id)?;
-        let remote = self.writer.referred.with_references_only();
-        if let Some(written) = &session.written
-            && let Some(Some(shown)) = remote.at_id(&self.at(desired), &id).await
-            && is_copy(&desired.payload, &shown)
-        {
-            written.lose(desired, &id);
-            super::save(Arc::clone(written)).await;
-        }
-        Some(id)
     }
 
     /// Prevents further creates of `desired` while the server may still execute this one.
@@ -260,7 +283,7 @@ impl Attempt<'_> {
         self.expect(desired);
         // An accepted create may fail later.
         if response.status != StatusCode::ACCEPTED {
-            self.lose(desired, id).await;
+            self.writer.lose(desired, &self.at(desired), id).await;
         }
         let assigned = another.filter(|id| Wanted::of(desired).id.is_some() && is_assigned(id));
         SyncError::NotShown(self.path(), response.status.as_u16(), assigned)

@@ -469,7 +469,12 @@ impl Execution {
         let Self { sender, tally, mut report, .. } = self;
         // Where recurrences are watched, the next run requests the lists.
         let asks = sender.stop.reason().is_none() && sender.writer.recurrences.is_none();
-        sender.writer.check_lists(asks).await;
+        for unlisted in sender.writer.check_lists(asks).await {
+            if report.failures.iter().all(|failure| failure.path != unlisted.path) {
+                report.stats.created = report.stats.created.saturating_sub(1);
+                report.failures.push(unlisted);
+            }
+        }
         report.ids = sender.writer.ids.take();
         report.unconfirmed = sender.writer.take_unconfirmed();
         report.unconfirmed.sort_by(|a, b| a.path.cmp(&b.path));
