@@ -1,6 +1,6 @@
-//! Warnings about insecure settings, which are printed at the start of a command.
+//! Warnings about insecure settings, and about references that are not replaced, which are printed at the start of a command.
 
-use super::model::{Context, Http, Tls};
+use super::model::{Context, CustomHeader, Http, Tls};
 
 /// Returns the warnings about a context, in a fixed order.
 pub fn of(context: &Context) -> Vec<String> {
@@ -34,5 +34,23 @@ pub fn of(context: &Context) -> Vec<String> {
                 .to_owned(),
         ),
     ];
-    all.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning).collect()
+    let insecure = all.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning);
+    insecure.chain(http.into_iter().flat_map(literal_references)).collect()
+}
+
+/// Returns the warnings about custom headers with a reference in a longer text. Only a reference that is the whole value is
+/// replaced.
+fn literal_references(http: &Http) -> impl Iterator<Item = String> {
+    let headers = http.auth.iter().flat_map(|auth| auth.custom_headers.iter().flatten());
+    let is_literal = |header: &&CustomHeader| {
+        let (_, after) = header.value.0.expose().split_once("${").unwrap_or_default();
+        after.contains('}')
+    };
+    headers.filter(is_literal).map(|header| {
+        format!(
+            "managedServer.http.auth.customHeaders: the value of {} contains ${{…}} in a longer text, which is sent as it \
+             is; state the variable as the whole value, and the text before it as the prefix",
+            header.header.0
+        )
+    })
 }

@@ -183,3 +183,17 @@ fn warnings_come_in_their_order() {
     "#);
     assert!(!home.run(&["context", "init", "--ignore-warnings"]).stderr.contains("WARNING"));
 }
+
+/// Only the reference that is a whole value is replaced.
+#[test]
+fn a_reference_in_a_longer_text_is_a_warning() {
+    let home = Home::with_catalogue(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {filesystem: {baseDir: <home>/g}}\n  managedServer: \
+         {http: {url: 'https://api.test', auth: {customHeaders: [{header: A, value: 'token ${T}'}, {header: B, value: \
+         '${T}', prefix: token}]}}}\n",
+    );
+    let run = home.run_with(&["context", "init"], &[("T", "t")], "");
+    insta::assert_snapshot!(run.stderr, @"
+    [WARNING] managedServer.http.auth.customHeaders: the value of A contains ${…} in a longer text, which is sent as it is; state the variable as the whole value, and the text before it as the prefix
+    ");
+}

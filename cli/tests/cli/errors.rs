@@ -172,3 +172,22 @@ fn a_context_is_suggested() {
     let run = shops().run(&["resource", "get", "/shops", "-c", "dve"]);
     assert_eq!(run.stderr, "context \"dve\" not found; there are dev; did you mean \"dev\"?\n");
 }
+
+/// The message of one resource names its own path, which the others do not share.
+#[test]
+fn a_shared_reason_has_no_path_of_a_resource() {
+    let world = World::new(&["/shops", "/shops/*/tills"], &[]);
+    world.declare("shops/_/metadata.yaml", "resource: {id: /id, alias: /name}\n");
+    for till in ["a", "b"] {
+        world.declare(&format!("shops/rio/tills/{till}/resource.yaml"), &format!("id: {till}\n"));
+    }
+    world.declare("shops/rio/resource.yaml", "name: rio\n");
+    world.server.fail(Matcher::path("/shops"), 500, usize::MAX);
+    insta::assert_snapshot!(world.run(&["resource", "diff", "/shops/rio/tills", "-r"]), @r#"
+    exit 6
+    --- stdout
+    --- stderr
+    2 resources (/shops/rio/tills/a, /shops/rio/tills/b): cannot address it: cannot determine whether /shops/rio exists: GET /shops: remote request failed with status 500: {"error":"injected failure"}
+    2 of 2 resources failed
+    "#);
+}

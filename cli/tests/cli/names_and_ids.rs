@@ -41,6 +41,43 @@ fn a_deletion_of_a_name_without_effect_is_a_failure(#[case] operations: &str, #[
     assert_eq!(run.stderr.contains("state the address in operations.delete.path"), code != 0, "{run}");
 }
 
+/// An update is not sent again to the id, and its error has the advice.
+#[rstest]
+#[case::convention("", 3)]
+#[case::address("operations: {update: {path: './{{/id}}'}}\n", 0)]
+fn an_update_of_a_name_has_an_advice(#[case] operations: &str, #[case] code: i32) {
+    let metadata = format!("{BY_ID}{operations}");
+    let files = [
+        ("labels/_/metadata.yaml", metadata.as_str()),
+        ("labels/bug/resource.json", r#"{"name": "bug", "color": "red"}"#),
+    ];
+    let place = Place::new(labels(), &files);
+    let run = place.run(&["resource", "apply", "/labels/bug"]);
+    assert_eq!(run.code, code, "{run}");
+    let advice = "state the address in operations.update.path, for example \"./{{/id}}\"";
+    assert_eq!(run.stderr.contains(advice), code != 0, "{run}");
+}
+
+/// The list does not show what was created, for example because the credentials have expired and the server treats the
+/// client as a guest.
+#[test]
+fn what_its_list_does_not_show_is_created_once() {
+    let server = ApiServer::start(&["/labels"], |request, store| {
+        if request.is("GET", "/labels") {
+            return Answer::json(200, &json!([]));
+        }
+        request.rest(store, Ids::Given)
+    });
+    let files = [("labels/_/metadata.yaml", BY_ID), ("labels/bug/resource.json", r#"{"name": "bug"}"#)];
+    let place = Place::new(server, &files);
+    for code in [5, 2] {
+        let run = place.run(&["resource", "apply", "/labels/bug"]);
+        assert_eq!(run.code, code, "{run}");
+        assert!(run.stderr.contains("/labels/bug: created with the id n7, but"), "{run}");
+        assert_eq!(place.server.paths(), ["/labels/n7"]);
+    }
+}
+
 /// Teams of organisations. A team is addressed without its organisation.
 fn teams(members: &[(&str, &str)]) -> ApiServer {
     let server = ApiServer::start(&["/teams"], |request, store| {

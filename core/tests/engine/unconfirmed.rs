@@ -123,6 +123,23 @@ async fn an_update_that_only_removes_attributes_is_confirmed(
 }
 
 /// The next run reads the resource anyway.
+/// The transforms of the reads remove the attribute that the file states.
+#[tokio::test]
+async fn attributes_that_the_own_transforms_remove_are_named() {
+    let server = ApiServer::start(&["/hosts"], |request, store| {
+        let answer = request.rest(store, Ids::Stated("id"));
+        let is_update = request.method == "PUT";
+        if is_update { Answer::json(200, &json!({"updated": true})) } else { answer }
+    });
+    server.put("/hosts/web", json!({"id": "web", "kind": "vm", "size": 1}));
+    let metadata = "operations: {get: {transforms: [{excludeAttributes: [/kind]}]}}";
+    let world = World::new(Config::default(), &[("hosts/_/metadata.yaml", metadata)]);
+    world.declare("hosts/web/resource.json", r#"{"id": "web", "kind": "vm", "size": 1}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    let message = &report.unconfirmed[0].message;
+    assert!(message.contains("does not show /kind; if operations.get.transforms remove them"), "{message}");
+}
+
 #[tokio::test]
 async fn nothing_is_read_where_recurrences_are_watched() {
     let after = json!({"id": "web", "kind": "old", "rank": 1});

@@ -239,7 +239,24 @@ fn reason(failure: &Failed) -> String {
     };
     let message =
         message.split_once(": ").filter(|(start, _)| is_request(start)).map_or(message, |(_, end)| end);
-    message.replace(path, "PATH")
+    without_path(message, path)
+}
+
+/// Returns `message` without the path of its resource: as the beginning of a cause, it is left out.
+fn without_path(message: &str, path: &str) -> String {
+    let mut rest = message;
+    let mut shown = String::with_capacity(message.len());
+    while let Some((before, after)) = rest.split_once(path) {
+        shown.push_str(before);
+        rest = after;
+        // The path may be the beginning of another one.
+        let ends = rest.chars().next().is_none_or(|next| next.is_whitespace() || ":;,)\"".contains(next));
+        match rest.strip_prefix(": ").filter(|_| before.is_empty() || before.ends_with(": ")) {
+            Some(cause) => rest = cause,
+            None => shown.push_str(if ends { "it" } else { path }),
+        }
+    }
+    shown + rest
 }
 
 /// Returns the message, with the path of the resource if the message does not contain it.

@@ -32,11 +32,10 @@ impl Attempt<'_> {
             // The server accepted the update. If the resource cannot be read now, the next run reads it.
             _ => return Ok(()),
         };
-        let status = response.status.as_u16();
-        let message = format!(
-            "{path}: the server answered {status} to the update, but {}",
-            shown_instead(&differences)
-        );
+        let rules = self.writer.referred.rules(&path).await?;
+        let transforms = !rules.resolved().operation(OperationName::Get).transforms.is_empty();
+        let (status, shown) = (response.status.as_u16(), shown_instead(&differences, transforms));
+        let message = format!("{path}: the server answered {status} to the update, but {shown}");
         let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
         self.writer.note_unconfirmed(unconfirmed);
         Ok(())

@@ -4,8 +4,8 @@ use crate::metadata::{Change, Difference};
 use crate::sync::model::abridged;
 
 /// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
-/// sets them itself, and it may never show those that it lacks.
-pub fn shown_instead(differences: &[Difference]) -> String {
+/// sets them itself. It may never show those that it lacks, or the transforms of reads remove them.
+pub fn shown_instead(differences: &[Difference], transforms: bool) -> String {
     let with = |change: Change| differences.iter().filter(move |difference| difference.change == change);
     let with = |change| with(change).collect::<Vec<_>>();
     let (other, lacking) = (with(Change::Replace), with(Change::Remove));
@@ -13,8 +13,14 @@ pub fn shown_instead(differences: &[Difference]) -> String {
         return format!("shows other values at {}", places(&other));
     }
     if !lacking.is_empty() {
+        let removed = if transforms {
+            "if operations.get.transforms remove them, remove them in the file, too; "
+        } else {
+            ""
+        };
         return format!(
-            "does not show {}; if the server never shows such attributes, state them in resource.writeOnlyAttributes",
+            "does not show {}; {removed}if the server never shows such attributes, state them in \
+             resource.writeOnlyAttributes",
             places(&lacking)
         );
     }

@@ -456,9 +456,19 @@ impl<'a> Attempt<'a> {
             },
         };
         if self.action.step != Step::Delete || !gone.is_gone() {
-            return Err(gone.into());
+            return Err(self.at_a_name(gone).await);
         }
         self.confirm_deletion(None).await
+    }
+
+    /// Returns the error of an update that found nothing at the name with which the resource was read.
+    async fn at_a_name(&self, gone: ServerError) -> SyncError {
+        let rules = self.writer.referred.rules(&self.action.path).await.ok();
+        let id = rules.as_ref().and_then(|rules| rules.identity().id().simple());
+        match id.filter(|_| self.call.by_name && gone.is_gone()) {
+            Some(id) => SyncError::NamedWrite(gone, format!("./{{{{{id}}}}}").into()),
+            None => gone.into(),
+        }
     }
 
     /// Creates a resource that was deleted since the plan.

@@ -67,7 +67,7 @@ impl Unsettled {
     pub fn message(&self, path: &LogicalPath) -> String {
         let mut places: Vec<&str> = self.pointers.iter().take(NAMED).map(String::as_str).collect();
         let whole = places.iter().any(|place| place.is_empty());
-        let step = excluding(&places);
+        let (step, array) = (excluding(&places), array_in(&places));
         if self.pointers.len() > NAMED {
             places.push("…");
         }
@@ -80,13 +80,31 @@ impl Unsettled {
             let rule = format!("add {step} to operations.compare.transforms in {file}");
             (format!("at {}", places.join(", ")), rule)
         };
+        let order = array.filter(|_| !whole).map(|array| {
+            format!(
+                "; if the server adds or reorders entries, state their key in operations.compare.arrays, for example \
+                 {{{array}: /name}}, with operations.compare.mode: declared"
+            )
+        });
+        let order = order.unwrap_or_default();
         let rest =
             if self.is_held() { ", and is no longer written until Git or the metadata changes" } else { "" };
         format!(
-            "{path}: differs again {at} after each of {} updates{rest}; if the server sets these values, {advice}",
+            "{path}: differs again {at} after each of {} updates{rest}{order}; if the server sets these values, {advice}",
             self.writes
         )
     }
+}
+
+/// Returns the pointer of the first array that contains some of these places.
+fn array_in(places: &[&str]) -> Option<String> {
+    places.iter().find_map(|place| {
+        let (above, _) = place.match_indices('/').find_map(|(at, _)| {
+            let token = place[at + 1..].split('/').next().unwrap_or_default();
+            array_index(token).map(|_| place.split_at(at))
+        })?;
+        (!above.is_empty()).then(|| above.to_owned())
+    })
 }
 
 /// Returns the transform step that removes these places, with a pattern for the indices of arrays, which change.
@@ -98,6 +116,10 @@ fn excluding(places: &[&str]) -> String {
     let mut paths: Vec<String> = places.iter().map(|place| jq_path(place)).collect();
     paths.sort();
     paths.dedup();
+    let is_below =
+        |path: &str, other: &str| path.strip_prefix(other).is_some_and(|rest| rest.starts_with(['.', '[']));
+    let outer = paths.iter().filter(|path| !paths.iter().any(|other| is_below(path, other)));
+    let paths: Vec<&str> = outer.map(String::as_str).collect();
     format!("{{jqExpression: 'del({})'}}", paths.join(", "))
 }
 
@@ -261,7 +283,8 @@ mod tests {
     #[rstest]
     #[case::one("/shops/rio", &["/updatedAt"], "/shops/rio: differs again at /updatedAt after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, add {excludeAttributes: [/updatedAt]} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::at_the_top("/rio", &["/a", "/b"], "/rio: differs again at /a, /b after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, add {excludeAttributes: [/a, /b]} to operations.compare.transforms in _/metadata.yaml")]
-    #[case::entries("/shops/rio", &["/hooks/0/run-at", "/hooks/1/run-at", "/tags/2"], "/shops/rio: differs again at /hooks/0/run-at, /hooks/1/run-at, /tags/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, add {jqExpression: 'del(.hooks[]?.[\"run-at\"], .tags)'} to operations.compare.transforms in shops/_/metadata.yaml")]
+    #[case::entries("/shops/rio", &["/hooks/0/run-at", "/hooks/1/run-at", "/tags/2"], "/shops/rio: differs again at /hooks/0/run-at, /hooks/1/run-at, /tags/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server adds or reorders entries, state their key in operations.compare.arrays, for example {/hooks: /name}, with operations.compare.mode: declared; if the server sets these values, add {jqExpression: 'del(.hooks[]?.[\"run-at\"], .tags)'} to operations.compare.transforms in shops/_/metadata.yaml")]
+    #[case::entry("/shops/rio", &["/hooks/0", "/hooks/1/id", "/hooksize"], "/shops/rio: differs again at /hooks/0, /hooks/1/id, /hooksize after each of 3 updates, and is no longer written until Git or the metadata changes; if the server adds or reorders entries, state their key in operations.compare.arrays, for example {/hooks: /name}, with operations.compare.mode: declared; if the server sets these values, add {jqExpression: 'del(.hooks, .hooksize)'} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::whole("/shops/rio", &[""], "/shops/rio: differs again as a whole after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, remove them in operations.compare.transforms in shops/_/metadata.yaml")]
     fn messages(#[case] path: &str, #[case] pointers: &[&str], #[case] expected: &str) {
         let path = LogicalPath::parse(path).unwrap();
