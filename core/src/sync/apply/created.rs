@@ -20,6 +20,7 @@ use crate::sync::model::{
     Action, Call, Failure, FailureReason, ListAnswer, Match, Observed, Reason, Resource, Step, SyncError,
     Wanted, Witness, is_alike,
 };
+use crate::sync::observe::Remote;
 use crate::sync::tasks::evaluated;
 
 /// The pauses before the looks for created resources in their lists. Some servers show new resources late.
@@ -285,6 +286,10 @@ impl Attempt<'_> {
         if response.status != StatusCode::ACCEPTED {
             self.writer.lose(desired, &self.at(desired), id).await;
         }
+        let lists = self.writer.referred.with_references_only();
+        if let Some(alias) = self.listed_alike(desired, &lists).await {
+            return SyncError::Respelled(self.path(), response.status.as_u16(), alias);
+        }
         let assigned = another.filter(|id| Wanted::of(desired).id.is_some() && is_assigned(id));
         SyncError::NotShown(self.path(), response.status.as_u16(), assigned)
     }
@@ -358,20 +363,22 @@ impl Attempt<'_> {
 
     /// Returns the error of a create whose names the server has in use. Some servers ignore case in names.
     async fn taken(&self, desired: &Resource, error: ServerError) -> SyncError {
+        match self.listed_alike(desired, &self.writer.new_lists).await {
+            Some(alias) => SyncError::Taken(error, alias),
+            None => error.into(),
+        }
+    }
+
+    /// Returns the alias of an entry of the list that differs from that of `desired` only in what some servers ignore.
+    async fn listed_alike(&self, desired: &Resource, remote: &Remote) -> Option<String> {
         let at = self.at(desired);
-        let Some(collection) = at.path.parent() else { return error.into() };
-        let ListAnswer::Listed { listing, .. } = &*self.writer.new_lists.list_for(&at, &collection).await
-        else {
-            return error.into();
-        };
+        let list = remote.list_for(&at, &at.path.parent()?).await;
+        let ListAnswer::Listed { listing, .. } = &*list else { return None };
         let wanted = &desired.identity.alias;
         let alike =
             |entry: &&Entry| entry.states.alias && entry.alias != *wanted && is_alike(&entry.alias, wanted);
         let is_secret = desired.rules.has_secret_id() || desired.rules.has_secret_alias();
-        match listing.entries().iter().find(alike).filter(|_| !is_secret) {
-            Some(entry) => SyncError::Taken(error, entry.alias.clone()),
-            None => error.into(),
-        }
+        listing.entries().iter().find(alike).filter(|_| !is_secret).map(|entry| entry.alias.clone())
     }
 
     /// Handles the loss of the answer to a create, which the server may have executed. Reads the resource, and sends
