@@ -123,6 +123,27 @@ async fn an_update_that_only_removes_attributes_is_confirmed(
 }
 
 /// The next run reads the resource anyway.
+/// The server adds an attribute to a new resource, and no request can remove it.
+#[tokio::test]
+async fn a_created_resource_that_cannot_be_updated_is_created() {
+    let server = ApiServer::start(&["/hosts", "/hosts/web/disks"], |request, store| {
+        if !request.is("POST", "/hosts") {
+            return request.rest(store, Ids::Stated("id"));
+        }
+        store.put("/hosts/web", json!({"id": "web", "zone": "eu"}));
+        Answer::json(200, &json!({}))
+    });
+    let metadata = "operations: {update: {path: './{{/zone}}-{{/serial}}'}}";
+    let world = World::new(Config::default(), &[("hosts/_/metadata.yaml", metadata)]);
+    world.declare("hosts/web/resource.json", r#"{"id": "web"}"#);
+    world.declare("hosts/web/disks/a/resource.json", r#"{"id": "a"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (2, 0), "{report:?}");
+    let message = &report.unconfirmed[0].message;
+    assert!(message.starts_with("/hosts/web: created, but differs and cannot be updated: "), "{message}");
+    assert_eq!(world.sync_on(server.url(), &[]).await.stats.failed, 1);
+}
+
 /// The transforms of the reads remove the attribute that the file states.
 #[tokio::test]
 async fn attributes_that_the_own_transforms_remove_are_named() {

@@ -249,11 +249,19 @@ impl Attempt<'_> {
             return Ok(id);
         }
         let found = observed.clone();
-        match self.correction(desired.clone(), observed).await? {
-            Some(update) => {
+        match self.correction(desired.clone(), observed).await {
+            Ok(Some(update)) => {
                 let _ = self.rest.set(Rest::Update(update));
             }
-            None => self.writer.referred.remember(&self.action.path, &found),
+            Ok(None) => self.writer.referred.remember(&self.action.path, &found),
+            // It is created, and the next run fails for the same reason.
+            Err(error) if self.writer.recurrences.is_none() => {
+                let path = self.path();
+                let message = format!("{path}: created, but differs and cannot be updated: {error}");
+                let remark = Failure::local(path, "update", FailureReason::NeverConverges, message);
+                self.writer.note_unconfirmed(remark);
+            }
+            Err(_) => {}
         }
         Ok(id)
     }

@@ -20,8 +20,9 @@ pub struct Report {
     /// Resources that still differ after two or more writes, sorted by path, including those of earlier runs, without
     /// those in `failures`.
     pub unsettled: Vec<Failure>,
-    /// Resources that differ although the server accepted an update of them in this run, sorted by path. They are not
-    /// failures, because some servers need time, and others rewrite values. Empty if recurrences are watched.
+    /// Resources that differ although the server accepted an update of them in this run, or created them and cannot update
+    /// them, sorted by path. They are not failures, because some servers need time, and others rewrite values. Empty if
+    /// recurrences are watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unconfirmed: Vec<Failure>,
     /// The resources that differ from Git, sorted by path, in mode `observe`.
