@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::api_server::{ApiServer, Ids};
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::client::{client, throttled};
 use crate::rest_server::{Config, Matcher};
 use crate::world::{World, failure};
@@ -419,4 +419,23 @@ async fn a_renamed_directory_of_a_resource_with_a_name_from_elsewhere_is_kept(#[
     let report = world.sync_on(&world.server.url(), &[("/shops/rio", &payload)]).await;
     assert_eq!((report.stats.pruned, report.stats.created), (0, 0), "{report:?}");
     assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+/// The server answers 403 below an event that it does not have. An earlier run has deleted the event.
+#[rstest]
+#[case::absent(false, 0)]
+#[case::hidden(true, 1)]
+#[tokio::test]
+async fn what_was_below_an_absent_parent_is_gone(#[case] exists: bool, #[case] failed: usize) {
+    let server = ApiServer::start(&["/events"], |request, store| match request.segments()[..] {
+        ["events", _, ..] => Answer::json(403, &json!({"error": "forbidden"})),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    if exists {
+        server.put("/events/camp", json!({"id": "camp"}));
+    }
+    let metadata = "resource: {id: /id, alias: /id}\noperations: {get: {from: list}}";
+    let world = World::new(Config::default(), &[("events/_/metadata.yaml", metadata)]);
+    let report = world.sync_on(server.url(), &[("/events/camp/items/tent", r#"{"id":"tent"}"#)]).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (0, failed), "{report:?}");
 }

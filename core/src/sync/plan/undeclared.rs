@@ -145,6 +145,10 @@ impl Candidates {
                 let namesake = namesake.ok_or(SyncError::Undecided(path, Doubt::AnotherAlias(shown)))?;
                 return Ok(Fate::Kept(kept_as(&declared.path, namesake)));
             }
+            // Some servers answer 403 below a parent that they do not have.
+            Err(error) if error.is_refusal() && remote.parent_is_absent(&declared.path, true).await => {
+                return Ok(Fate::Gone);
+            }
             read => read?,
         };
         if observed.payload.is_none() {
