@@ -68,13 +68,16 @@ fn what_its_list_does_not_show_is_created_once() {
         }
         request.rest(store, Ids::Given)
     });
-    let files = [("labels/_/metadata.yaml", BY_ID), ("labels/bug/resource.json", r#"{"name": "bug"}"#)];
+    let files = [
+        ("labels/_/metadata.yaml", BY_ID),
+        ("labels/bug/resource.json", r#"{"name": "bug"}"#),
+        ("labels/doc/resource.json", r#"{"name": "doc"}"#),
+    ];
     let place = Place::new(server, &files);
-    for code in [5, 2] {
-        let run = place.run(&["resource", "apply", "/labels/bug"]);
-        assert_eq!(run.code, code, "{run}");
-        assert!(run.stderr.contains("/labels/bug: created with the id n7, but"), "{run}");
-        assert_eq!(place.server.paths(), ["/labels/n7"]);
+    for _ in 0..2 {
+        let run = place.run(&["resource", "apply", "/labels"]);
+        assert!(run.code != 0 && run.stderr.contains("created with the id n"), "{run}");
+        assert_eq!(place.server.paths(), ["/labels/n7", "/labels/n8"]);
     }
 }
 

@@ -10,7 +10,7 @@ use axum::http::{Method, StatusCode, Uri};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, decode};
 use declarest_core::sync::{
-    self, Candidate, Options, Outcome, Report, Selection, Session, Stop, WrittenValues,
+    self, Candidate, Options, Outcome, Report, Selection, Session, Stats, Stop, WrittenValues,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -311,21 +311,27 @@ async fn a_resource_that_is_declared_in_another_collection_is_not_lost() {
         server.put(&format!("/fields/{field}"), json!({"name": field}));
         world.declare(&format!("fields/{field}/resource.json"), &json!({"name": field}).to_string());
     }
-    let removed: Vec<(String, String)> = fields
-        .map(|field| (format!("/projects/p1/fields/{field}"), json!({"name": field}).to_string()))
-        .into();
-    let removed: Vec<(&str, &str)> = removed.iter().map(|(path, payload)| (&**path, &**payload)).collect();
+    let former = World::new(Config::default(), &[]);
+    former.declare("projects/_/fields/_/metadata.yaml", "resource: {id: /name, alias: /name}");
+    let declared_in = Commit::numbered(former.session().tree, 1, Arc::new(AtomicUsize::new(0)));
+    let candidate = |field: &str| {
+        let path = format!("/projects/p1/fields/{field}");
+        let Candidate { path, payload, .. } =
+            selected(&[(&path, &json!({"name": field}).to_string())]).prune.remove(0);
+        Candidate { path, payload, declared_in: Some(Arc::clone(&declared_in)) }
+    };
     let directory = tempfile::tempdir().unwrap();
     let run = async || {
         let written = Some(Arc::new(WrittenValues::open(directory.path(), server.url().to_owned())));
         let session = Session { client: client(server.url()), written, ..world.session() };
         let everything = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-        let selection = Selection { prune: selected(&removed).prune, ..everything };
+        let selection = Selection { prune: fields.map(candidate).into(), ..everything };
         server.clear_log();
         sync::run(&session, selection, &Options::default(), &Stop::default()).await
     };
     let report = run().await;
-    assert_eq!((report.stats.created, report.stats.failed), (1, 4), "{report:?}");
+    let Stats { targeted, applied, created, failed, .. } = report.stats;
+    assert_eq!((targeted, applied, created, failed), (4, 4, 1, 4), "{report:?}");
     for failure in &report.failures[1..] {
         let advice = "state resource.onRemove: keep in the metadata of /projects/p1/fields";
         assert!(failure.message.contains("also deleted /fields/city, which Git declares"), "{failure:?}");
@@ -340,7 +346,7 @@ async fn a_resource_that_is_declared_in_another_collection_is_not_lost() {
     assert_eq!((report.stats.unchanged, report.stats.failed), (4, 4), "{report:?}");
     assert_eq!(server.writes(), Vec::<String>::new());
     world.declare("projects/p1/fields/_/metadata.yaml", "resource: {onRemove: keep}");
-    let report = world.sync_on(server.url(), &removed).await;
+    let report = run().await;
     assert_eq!((report.outcome, report.stats.unchanged, report.kept.len()), (Outcome::Succeeded, 4, 4));
 }
 

@@ -122,7 +122,6 @@ async fn an_update_that_only_removes_attributes_is_confirmed(
     assert_eq!(messages, vec![expected; unconfirmed]);
 }
 
-/// The next run reads the resource anyway.
 /// The server adds an attribute to a new resource, and no request can remove it.
 #[tokio::test]
 async fn a_created_resource_that_cannot_be_updated_is_created() {
@@ -161,6 +160,7 @@ async fn attributes_that_the_own_transforms_remove_are_named() {
     assert!(message.contains("does not show /kind; if operations.get.transforms remove them"), "{message}");
 }
 
+/// The next run reads the resource anyway.
 #[tokio::test]
 async fn nothing_is_read_where_recurrences_are_watched() {
     let after = json!({"id": "web", "kind": "old", "rank": 1});

@@ -249,11 +249,17 @@ fn without_path(message: &str, path: &str) -> String {
     while let Some((before, after)) = rest.split_once(path) {
         shown.push_str(before);
         rest = after;
-        // The path may be the beginning of another one.
+        // The path may be a part of another one.
+        let begins =
+            before.chars().next_back().is_none_or(|last| last.is_whitespace() || "(\"".contains(last));
         let ends = rest.chars().next().is_none_or(|next| next.is_whitespace() || ":;,)\"".contains(next));
-        match rest.strip_prefix(": ").filter(|_| before.is_empty() || before.ends_with(": ")) {
-            Some(cause) => rest = cause,
-            None => shown.push_str(if ends { "it" } else { path }),
+        let method = before.trim_end().rsplit(' ').next().unwrap_or_default();
+        let is_request = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
+        let cause = rest.strip_prefix(": ").filter(|_| before.is_empty() || before.ends_with(": "));
+        match (begins && ends, cause) {
+            (false, _) => shown.push_str(path),
+            (true, Some(cause)) => rest = cause,
+            (true, None) => shown.push_str(if is_request { "its address" } else { "it" }),
         }
     }
     shown + rest

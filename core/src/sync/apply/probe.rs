@@ -36,6 +36,7 @@ impl Execution {
             self.send_deletions(probes.iter().map(|probe| Arc::clone(&probe.action)).collect()).await;
             for probe in probes {
                 if self.report.failures.iter().any(|failure| failure.path == probe.action.path) {
+                    self.spare(&probe.action, deletions);
                     continue;
                 }
                 probed.insert(probe.collection.clone());
@@ -53,7 +54,7 @@ impl Execution {
         if let Some((written, rules)) = self.sender.writer.session.written.as_ref().zip(rules) {
             written.share(&action.path, rules, &twin);
         }
-        if !self.sender.writer.references().has_looked_at(&twin) {
+        if !self.selects(&twin) {
             self.report.stats.targeted += 1;
             self.report.stats.unchanged += 1;
         }
@@ -64,18 +65,35 @@ impl Execution {
         for refused in std::iter::once(&action).chain(&others) {
             let error = SyncError::Shared(refused.path.clone(), twin.to_string());
             self.report.failures.push(refused.failed(&error));
+            self.spare(refused, deletions);
         }
         self.endangered.insert(twin);
     }
 
-    /// Whether the server shows the declared resource at `path`, or does not answer. The run knows that about those that it
-    /// has looked at, unless it looks `again`.
+    /// Fails the deletions that wait for `failed`, which was not deleted.
+    fn spare(&mut self, failed: &Action, deletions: &mut Vec<Arc<Action>>) {
+        for action in deletions.extract_if(.., |action| precedes(failed, action)) {
+            let reason = format!("{}: {}, which depends on it, is not deleted", action.path, failed.path);
+            self.report.failures.push(action.failed(&SyncError::NotDeleted(reason)));
+        }
+    }
+
+    /// Whether the run reads all resources of a scope, and the one at `path` is in it.
+    fn selects(&self, path: &LogicalPath) -> bool {
+        self.scope.as_ref().is_some_and(|(scope, recursive)| {
+            path.parent().as_ref() == Some(scope) || path == scope || *recursive && path.is_within(scope)
+        })
+    }
+
+    /// Whether the server shows the declared resource at `path`, or does not answer. The run knows that about those of its
+    /// scope that it could read, unless it looks `again`. One that it has created is not one that was shown elsewhere.
     async fn exists(&self, path: &LogicalPath, again: bool) -> bool {
         let writer = &self.sender.writer;
-        if self.missing.contains(path) || self.report.failures.iter().any(|failure| failure.path == *path) {
+        if self.missing.contains(path) || writer.has_created(path) {
             return again;
         }
-        if !again && writer.references().has_looked_at(path) {
+        let is_failed = || self.report.failures.iter().any(|failure| failure.path == *path);
+        if !again && self.selects(path) && !is_failed() {
             return true;
         }
         let Ok(Some(declared)) = writer.declared(path).await else { return again };

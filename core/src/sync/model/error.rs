@@ -371,10 +371,10 @@ categories!(SyncError {
     }
     .0: Repository, Metadata, Server, Fixed, Taken, NamedWrite, Secret, Incomplete;
     .1: Undecided, Parent;
-    Validation: Shared, Respelled, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
+    Validation: Respelled, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
         MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
     NotFound: Absent;
-    Conflict: AmbiguousName, Contended, NotDeleted, StillThere, Doubled, Claimed, ParentFailed;
+    Conflict: AmbiguousName, Contended, NotDeleted, Shared, StillThere, Doubled, Claimed, ParentFailed;
     Transport: Unsure, UnderWay, NotShown, NotRecreated, NotCompleted, NotAttempted;
     Internal: Task;
 });

@@ -157,12 +157,26 @@ impl WrittenValues {
         (records.source(&name, desired)? == lost.from).then(|| lost.id.clone())
     }
 
+    /// Returns the path and the id of a resource beside the one at `path` that the server created and that no run found.
+    pub(crate) fn lost_beside(&self, path: &LogicalPath) -> Option<(LogicalPath, String)> {
+        let (collection, records) = (path.parent()?, self.records.lock());
+        let first = self.name(&collection);
+        let beside = records.lost.range(first.clone()..).take_while(|(name, _)| name.starts_with(&first));
+        let mut beside = beside.filter_map(|(name, lost)| {
+            let path = LogicalPath::parse(name.strip_prefix(&self.server)?.trim_start()).ok()?;
+            (path.parent().as_ref() == Some(&collection)).then(|| (path, lost.id.clone()))
+        });
+        beside.next()
+    }
+
     /// Records that the deletion of the resource at `path`, which has these rules, deleted the one at `twin`, too.
     pub(crate) fn share(&self, path: &LogicalPath, rules: &Rules, twin: &LogicalPath) {
         if let Some(name) = self.collection(path, rules) {
             let mut records = self.records.lock();
-            records.shared.insert(name.clone(), twin.to_string());
-            records.changed.insert(name);
+            if records.has_key() {
+                records.shared.insert(name.clone(), twin.to_string());
+                records.changed.insert(name);
+            }
         }
     }
 

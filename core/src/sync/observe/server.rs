@@ -128,7 +128,9 @@ impl Remote {
 
     /// Returns the same server without any knowledge but the values of references.
     pub(crate) fn with_references_only(&self) -> Arc<Self> {
-        Self::referring(&self.session, self.references())
+        let other = Self::following(&self.session, Transcript::new(false), Former::default());
+        let (references, namesakes) = (self.references(), Arc::clone(&self.namesakes));
+        Arc::new(Self { namesakes, references, ..other })
     }
 
     /// The contents of resources that others refer to.
@@ -182,8 +184,8 @@ impl Remote {
         let within = self.within.iter().cloned().chain([waiting]).collect();
         let outer = [&self.lists].into_iter().chain(&self.outer).map(Arc::clone).collect();
         let other = Self::following(&self.session, Arc::clone(&self.transcript), Former::default());
-        let former = Arc::clone(&self.former);
-        Self { outer, within, asked: self.asked.clone(), former, keeps: true, ..other }
+        let (former, namesakes) = (Arc::clone(&self.former), Arc::clone(&self.namesakes));
+        Self { outer, within, asked: self.asked.clone(), former, namesakes, keeps: true, ..other }
     }
 
     /// Records the path in the repository of a path with the ids of parents.

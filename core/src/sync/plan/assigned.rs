@@ -8,7 +8,7 @@ use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, is_assigned};
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::sync::model::{Doubt, ListAnswer, Resource, SyncError, Wanted};
+use crate::sync::model::{Doubt, ListAnswer, Resource, SyncError, Wanted, Witness};
 use crate::sync::observe::Remote;
 
 /// Members that name a resource for people.
@@ -43,9 +43,13 @@ pub async fn check_not_created(
 /// the list does not prove that the server lacks `absent`.
 async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource) -> Result<(), SyncError> {
     let knowledge = &remote.session.knowledge;
-    let Some(witness) = knowledge.witness(collection).filter(|_| absent.is_created_by_post()) else {
-        return Ok(());
+    let declared = absent.declared.as_ref().unwrap_or(&absent.path);
+    let recorded = || {
+        let (path, id) = remote.session.written.as_ref()?.lost_beside(declared)?;
+        Some(Witness { path, alias: id.clone(), id })
     };
+    let witness = knowledge.witness(collection).or_else(recorded).filter(|_| absent.is_created_by_post());
+    let Some(witness) = witness else { return Ok(()) };
     let list = remote.list_for(absent, collection).await;
     if !matches!(&*list, ListAnswer::Listed { listing, .. } if witness.is_in(listing)) {
         let Ok(path) = collection.child(witness.path.name()) else { return Ok(()) };
