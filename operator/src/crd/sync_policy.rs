@@ -177,9 +177,14 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_sync_request: Option<String>,
     /// Commit at which the inventory begins. The policy may prune resources that this commit declares, or a later
-    /// commit that a run attempted. Advances after a full run that pruned without a failure.
+    /// commit that a run attempted. Advances after a run that examined all resources to prune.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_base_revision: Option<String>,
+    /// Resources of commits before inventoryBaseRevision that may still be pruned, at most 50: their deletion failed,
+    /// or Git declares resources below them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub inventory_pending: Vec<String>,
     /// Identifies the server, repository, branch and source of the inventory. If one of them changes, the
     /// inventory starts again.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -27,9 +27,7 @@ impl Scene {
     async fn full_run(&self) -> SyncPolicyStatus {
         let before = self.world.policy("a status", |_| true).await.last_handled_sync_request;
         self.world.request_sync().await;
-        let ended = |status: &SyncPolicyStatus| {
-            status.last_handled_sync_request != before && !is_true(&status.conditions, "Reconciling")
-        };
+        let ended = |status: &SyncPolicyStatus| status.last_handled_sync_request != before;
         self.world.policy("the requested run ends", ended).await
     }
 
@@ -183,6 +181,85 @@ async fn what_is_made_by_hand_after_everything_was_pruned_stays() {
     }
     let pins = git(&scene.world.mirror("repo").join("git"), &["for-each-ref", "refs/declarest/pins/"]);
     assert!(!pins.contains("/seen/0"), "nothing older than the base is kept: {pins}");
+}
+
+/// What goes on while a resource is pruned and then created by hand.
+#[derive(Clone, Copy, Debug)]
+enum Meanwhile {
+    /// Another resource cannot be applied.
+    AnUpdateFails,
+    /// Another resource cannot be deleted.
+    ADeletionFails,
+    /// A parent is kept for its children.
+    AParentIsKept,
+    /// No full run takes place.
+    OnlyAnIncrementalRun,
+}
+
+/// A resource that a run deleted no longer belongs to the policy, also if the run left others undone, and for a
+/// new process.
+#[rstest::rstest]
+#[case(Meanwhile::AnUpdateFails, &["/items/a"])]
+#[case(Meanwhile::ADeletionFails, &["/items/a", "/items/b"])]
+#[case(Meanwhile::AParentIsKept, &["/items/a", "/items/p", "/items/p/parts/x"])]
+#[case(Meanwhile::OnlyAnIncrementalRun, &["/items/a"])]
+#[tokio::test]
+async fn what_is_made_by_hand_stays_if_others_are_left_undone(
+    #[case] meanwhile: Meanwhile,
+    #[case] expected: &[&str],
+) {
+    let mut scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+        ("items/d/resource.json", r#"{"id": "d"}"#),
+        ("items/p/resource.json", r#"{"id": "p"}"#),
+        ("items/p/parts/x/resource.json", r#"{"id": "x"}"#),
+    ])
+    .await;
+    scene.git.remove("items/a");
+    match meanwhile {
+        Meanwhile::AnUpdateFails => {
+            scene.git.write("items/c/resource.json", r#"{"id": "c", "size": 1}"#);
+            scene.server.fail(Matcher::new("PUT", "/items/c"), 422, usize::MAX);
+        }
+        Meanwhile::ADeletionFails => {
+            scene.git.remove("items/b");
+            scene.server.fail(Matcher::new("DELETE", "/items/b"), 422, usize::MAX);
+        }
+        Meanwhile::AParentIsKept => {
+            scene.git.remove("items/p/resource.json");
+        }
+        Meanwhile::OnlyAnIncrementalRun => {}
+    }
+    let revision = scene.push("drop a").await;
+    let ended = |status: &SyncPolicyStatus| {
+        status.last_attempted_repo_revision.as_deref() == Some(&*revision)
+            && status.resource_stats.is_some_and(|stats| stats.pruned == 1)
+    };
+    scene.world.policy("the run ends", ended).await;
+    assert!(scene.server.get("/items/a").is_none());
+    if !matches!(meanwhile, Meanwhile::OnlyAnIncrementalRun) {
+        scene.full_run().await;
+    }
+    scene.server.put_by_hand("/items/a", json!({"id": "a"}));
+    scene.full_run().await;
+    scene.world.kill();
+    scene.world.launch().await;
+    scene.full_run().await;
+    assert!(scene.server.get("/items/a").is_some(), "made by hand after the policy deleted its own");
+    // What was left undone is still done later.
+    scene.server.clear_failures();
+    if matches!(meanwhile, Meanwhile::AParentIsKept) {
+        scene.git.remove("items/p");
+        let revision = scene.push("drop p").await;
+        scene.world.applied(&revision).await;
+    }
+    scene.full_run().await;
+    assert!(scene.server.get("/items/a").is_some());
+    let mut deleted = scene.deleted();
+    deleted.dedup();
+    assert_eq!(deleted, expected);
 }
 
 /// The commits of a push below its tip, and those of a branch that was merged, were never in force.

@@ -3,10 +3,12 @@
 //! The mirror keeps these revisions as pins, below the policy's uid. All functions block on Git and run on the
 //! blocking pool.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use declarest_core::digest::hex;
+use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mirror, RepositoryError, Revision};
+use declarest_core::sync::{self, Report};
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use sha2::{Digest as _, Sha256};
@@ -19,6 +21,8 @@ use crate::crd::{ManagedServer, ResourceRepository};
 /// Maximum number of attempted revisions in the inventory until its base advances. It is safe to drop the oldest one:
 /// resources that only this revision declared stay on the server.
 const SEEN: usize = 100;
+/// Maximum number of resources in `status.inventoryPending`. With more, the inventory keeps all of its revisions.
+const PENDING: usize = 50;
 
 /// The earlier revisions in the status of a policy.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +31,8 @@ pub struct Past {
     pub owner: Option<String>,
     /// `status.inventoryBaseRevision`.
     pub base: Option<Revision>,
+    /// `status.inventoryPending`.
+    pub pending: BTreeSet<LogicalPath>,
     /// `status.lastAppliedRepoRevision`.
     pub applied: Option<Revision>,
     /// `status.lastAttemptedRepoRevision`.
@@ -38,8 +44,12 @@ pub struct Past {
 pub struct Inventory {
     /// The revision that the inventory begins at.
     pub base: Revision,
-    /// All revisions, newest first.
+    /// All revisions since the base, newest first.
     pub seen: Vec<Revision>,
+    /// Revisions before the base that declare `pending` resources, newest first.
+    pub former: Vec<Revision>,
+    /// The resources of former revisions that may still be pruned. The others were deleted, or found absent.
+    pub pending: BTreeSet<LogicalPath>,
     /// The revision that was last applied without a failure.
     pub applied: Option<Revision>,
     /// Whether the earlier revisions have another owner, so that a difference to them has no meaning.
@@ -81,10 +91,12 @@ impl Inventory {
         // A new owner starts with an empty history.
         if past.owner.as_deref() != Some(owner) {
             pins.keep(mirror, "attempted", target)?;
-            pins.advance(mirror, target)?;
+            pins.advance(mirror, target, &[])?;
             return Ok(Self {
                 base: target.clone(),
                 seen: vec![target.clone()],
+                former: Vec::new(),
+                pending: BTreeSet::new(),
                 applied: None,
                 is_new: true,
             });
@@ -97,16 +109,36 @@ impl Inventory {
         for revision in mirror.series(&pins.seen())? {
             seen.extend(known(mirror, Some(&revision))?);
         }
-        seen.extend(applied.clone());
         seen.push(base.clone());
         let mut distinct = HashSet::new();
         seen.retain(|revision| distinct.insert(revision.clone()));
+        let mut former = Vec::new();
+        for revision in mirror.series(&pins.former())? {
+            former.extend(known(mirror, Some(&revision))?);
+        }
+        let pending = past.pending.clone();
         pins.keep(mirror, "base", &base)?;
         pins.keep(mirror, "attempted", target)?;
         if let Some(applied) = &applied {
             pins.keep(mirror, "applied", applied)?;
         }
-        Ok(Self { base, seen, applied, is_new: false })
+        Ok(Self { base, seen, former, pending, applied, is_new: false })
+    }
+
+    /// Returns all revisions, those since the base first.
+    pub fn revisions(&self) -> Vec<Revision> {
+        self.seen.iter().chain(&self.former).cloned().collect()
+    }
+
+    /// Returns whether `path` may be pruned if `revision` is the first of [`Self::revisions`] that declares it.
+    pub fn owns(&self, path: &LogicalPath, revision: &Revision) -> bool {
+        self.seen.contains(revision) || self.pending.contains(path)
+    }
+
+    /// Returns whether a run examines all that may be pruned, except for the pending resources, if it examines what was
+    /// removed since `base`.
+    pub fn is_settled_at(&self, base: &Revision) -> bool {
+        self.seen == [base.clone()]
     }
 }
 
@@ -136,6 +168,11 @@ impl Pins {
         format!("{}/seen", self.uid)
     }
 
+    /// Returns the name of the series of revisions before the base.
+    fn former(&self) -> String {
+        format!("{}/former", self.uid)
+    }
+
     fn keep(&self, mirror: &Mirror, role: &str, revision: &Revision) -> Result<(), RepositoryError> {
         mirror.pin(&format!("{}/{role}", self.uid), revision)
     }
@@ -158,10 +195,54 @@ impl Pins {
         self.keep(mirror, "applied", target)
     }
 
-    /// Starts the inventory again at `target`, because nothing of earlier revisions is left to prune.
-    pub fn advance(&self, mirror: &Mirror, target: &Revision) -> Result<(), RepositoryError> {
+    /// Starts the inventory again at `target`. Of the revisions before it, keeps those in `declaring`, newest first.
+    pub fn advance(
+        &self,
+        mirror: &Mirror,
+        target: &Revision,
+        declaring: &[Revision],
+    ) -> Result<(), RepositoryError> {
+        if mirror.series(&self.former())? != declaring {
+            mirror.unpin_below(&self.former())?;
+            // The last one is the newest of the series.
+            for revision in declaring.iter().rev() {
+                mirror.pin_newest(&self.former(), revision, SEEN)?;
+            }
+        }
         self.keep(mirror, "base", target)?;
         mirror.unpin_below(&self.seen())
+    }
+}
+
+/// What a run that examines all resources to prune, except for `unexamined` ones, needs to advance the inventory.
+pub struct Settling {
+    /// The pending resources that the run does not examine.
+    pub unexamined: Vec<LogicalPath>,
+    /// The revisions of the inventory, in the order of [`Inventory::revisions`].
+    pub revisions: Vec<Revision>,
+    /// Those before the base, which declare the pending resources.
+    pub former: Vec<Revision>,
+    /// The candidates of the run, each with the revision that declares it.
+    pub declared_in: Vec<(LogicalPath, Revision)>,
+}
+
+impl Settling {
+    /// Returns the resources that a later run may prune, and the revisions that declare them. `None` if the run did not
+    /// examine its candidates, or if they are too many for the status.
+    pub fn left(&self, report: &Report) -> Option<(Vec<String>, Vec<Revision>)> {
+        if report.outcome == sync::Outcome::Failed || report.prune_refused.is_some() {
+            return None;
+        }
+        let kept = report.kept.iter().filter(|kept| kept.pending).map(|kept| &kept.path);
+        let failed = report.failures.iter().filter(|failure| failure.operation == sync::PRUNE);
+        let left: BTreeSet<&LogicalPath> =
+            self.unexamined.iter().chain(kept).chain(failed.map(|failure| &failure.path)).collect();
+        let declares = |revision: &&Revision| {
+            !self.unexamined.is_empty() && self.former.contains(revision)
+                || self.declared_in.iter().any(|(path, at)| at == *revision && left.contains(path))
+        };
+        let declaring = self.revisions.iter().filter(declares).cloned().collect();
+        (left.len() <= PENDING).then(|| (left.into_iter().map(LogicalPath::to_string).collect(), declaring))
     }
 }
 

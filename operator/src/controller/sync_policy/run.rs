@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
 use super::drift;
-use super::inventory::{self, Past, Pins};
+use super::inventory::{self, Past, Pins, Settling};
 use super::overlap::{self, Claim};
 use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
@@ -143,7 +143,7 @@ impl Running<'_, '_> {
         match self.watched(sync::recheck(&session, options, &self.stop)).await {
             (Ok(report), cancelled) => {
                 let ended = Ended { kind: RunKind::Full, trigger, report: &report, cancelled };
-                return Ok((self.conclude(ended, false).await, report.recurrences));
+                return Ok((self.conclude(ended, None).await, report.recurrences));
             }
             (Err(answers), cancelled) => (session.answers, self.cancelled) = (answers, cancelled),
         }
@@ -176,6 +176,7 @@ impl Running<'_, '_> {
         if status.inventory_owner.as_ref() != Some(&self.owner) {
             // It was applied to another server, or from another scope, where other resources may have the same names.
             status.last_applied_repo_revision = None;
+            status.inventory_pending = Vec::new();
             self.plan.recurrences = Recurrences::default();
         }
         status.inventory_base_revision = Some(selected.inventory_base.to_string());
@@ -199,6 +200,11 @@ impl Running<'_, '_> {
             past: Past {
                 owner: status.inventory_owner.clone(),
                 base: revision(&status.inventory_base_revision),
+                pending: status
+                    .inventory_pending
+                    .iter()
+                    .filter_map(|it| LogicalPath::parse(it).ok())
+                    .collect(),
                 applied: revision(&status.last_applied_repo_revision),
                 attempted: revision(&status.last_attempted_repo_revision),
             },
@@ -269,7 +275,7 @@ impl Running<'_, '_> {
         session: &Session,
         selected: Selected,
     ) -> Result<(Outcome, Option<Recurrences>), Failure> {
-        let Selected { selection, kind, trigger, settles_past, .. } = selected;
+        let Selected { selection, kind, trigger, settling, .. } = selected;
         let options = options(&self.round.object, trigger)?;
         let options = Options { recurrences: earlier(&self.round.object, &self.plan), ..options };
         tracing::info!(
@@ -278,7 +284,7 @@ impl Running<'_, '_> {
         );
         let (report, cancelled) = self.watched(sync::run(session, selection, &options, &self.stop)).await;
         let ended = Ended { kind, trigger, report: &report, cancelled };
-        Ok((self.conclude(ended, settles_past).await, report.recurrences))
+        Ok((self.conclude(ended, settling).await, report.recurrences))
     }
 
     /// Awaits `work` of this run, and requests its stop if the run must not continue. Also returns whether the run is
@@ -294,9 +300,9 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Records the result of the run, and pins the applied revision. If the run succeeded, `settles_past`, and kept
-    /// nothing that a later commit may delete, the inventory starts again at its revision.
-    async fn conclude(self, ended: Ended<'_>, settles_past: bool) -> Outcome {
+    /// Records the result of the run, and pins the applied revision. If the run examined all resources to prune, the
+    /// inventory starts again at its revision, with those that are left.
+    async fn conclude(self, ended: Ended<'_>, settling: Option<Settling>) -> Outcome {
         let pins = self.pins();
         let Ended { kind, trigger, report, cancelled } = ended;
         let Self { round, plan, target, mirror, consecutive, .. } = self;
@@ -311,14 +317,16 @@ impl Running<'_, '_> {
         let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive, cancelled };
         verdict::count(round.context, &round.key(), corrects, &run);
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
-        if round.status.last_run_outcome == Some(RunOutcome::Succeeded) {
-            let is_pending = report.kept.iter().any(|kept| kept.pending);
-            let advances = settles_past && !is_pending && round.object.spec.mode == SyncMode::Apply;
-            if advances {
-                round.status.inventory_base_revision = Some(target.to_string());
-            }
-            pin_applied(pins, mirror, target, advances).await;
-        }
+        let status = &mut round.status;
+        let settling = settling.filter(|_| round.object.spec.mode == SyncMode::Apply);
+        let left = settling.and_then(|settling| settling.left(report));
+        let declaring = left.map(|(pending, declaring)| {
+            status.inventory_base_revision = Some(target.to_string());
+            status.inventory_pending = pending;
+            declaring
+        });
+        let applied = status.last_run_outcome == Some(RunOutcome::Succeeded);
+        pin_reached(pins, mirror, target, applied, declaring).await;
         outcome
     }
 }
@@ -338,15 +346,24 @@ fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
     failed.iter().filter_map(|failed| LogicalPath::parse(&failed.path).ok()).collect()
 }
 
-/// Pins the applied revision, and advances the inventory to it. A failure only causes a full run later, or a larger
+/// Pins the `revision` of a run if it is applied, and advances the inventory to it if the revisions before it that are
+/// still needed, those `declaring` pending resources, are known. A failure only causes a full run later, or a larger
 /// inventory, so it does not fail this run.
-async fn pin_applied(pins: Pins, mirror: Mirror, applied: Revision, advances: bool) {
-    let pinned = blocking("pin the applied revision", move || {
-        pins.applied(&mirror, &applied)?;
-        if advances { pins.advance(&mirror, &applied) } else { Ok(()) }
+async fn pin_reached(
+    pins: Pins,
+    mirror: Mirror,
+    revision: Revision,
+    applied: bool,
+    declaring: Option<Vec<Revision>>,
+) {
+    let pinned = blocking("pin the revision of the run", move || {
+        if applied {
+            pins.applied(&mirror, &revision)?;
+        }
+        declaring.map_or(Ok(()), |declaring| pins.advance(&mirror, &revision, &declaring))
     });
     if let Err(failure) = pinned.await {
-        tracing::warn!(error = failure.message, "cannot pin the applied revision");
+        tracing::warn!(error = failure.message, "cannot pin the revision of the run");
     }
 }
 

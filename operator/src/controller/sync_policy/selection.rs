@@ -13,7 +13,7 @@ use declarest_core::repository::{
 use declarest_core::sync::{self, Candidate, Failure, FailureReason, Selection};
 
 use super::decision::Trigger;
-use super::inventory::{Inventory, Past, Pins};
+use super::inventory::{Inventory, Past, Pins, Settling};
 use crate::crd::sync_policy::RunKind;
 
 /// Maximum number of targets of an incremental run. With more, the whole scope is compared.
@@ -53,8 +53,8 @@ pub struct Selected {
     pub tree: Arc<GitTree>,
     /// The revision at which the inventory begins.
     pub inventory_base: Revision,
-    /// Whether the run prunes all that earlier revisions declared, except for what it keeps.
-    pub settles_past: bool,
+    /// Set if the run examines all resources to prune, except for pending ones.
+    pub settling: Option<Settling>,
     /// Resources that did not converge, and that Git no longer declares.
     pub no_longer_declared: Vec<LogicalPath>,
 }
@@ -64,50 +64,90 @@ pub struct Selected {
 pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryError> {
     // The inventory decides which resources may be pruned.
     let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.owner, &request.target)?;
-    let (mut selection, kind, trigger, tree) = choose(request, &inventory)?;
+    let Choice { mut selection, kind, trigger, tree, hides } = choose(request, &inventory)?;
     if let Some(applied) = &inventory.applied {
         selection.former = Some(Arc::new(request.mirror.tree(applied)?));
     }
     let is_gone = |path: &&LogicalPath| matches!(repository::resource_file(tree.as_ref(), path), Ok(None));
     let no_longer_declared = request.unsettled.iter().filter(is_gone).cloned().collect();
-    let settles_past = request.prune && kind == RunKind::Full;
+    let unexamined = match (&request.base, kind) {
+        _ if !request.prune || hides => None,
+        (_, RunKind::Full) => Some(Vec::new()),
+        (Some(base), RunKind::Incremental) if inventory.is_settled_at(base) => {
+            Some(pending(&inventory, &selection, tree.as_ref()))
+        }
+        (_, RunKind::Incremental) => None,
+    };
+    let revision = |candidate: &Candidate| {
+        Some((candidate.path.clone(), candidate.declared_in.as_ref()?.revision()?.clone()))
+    };
+    let settling = unexamined.map(|unexamined| Settling {
+        unexamined,
+        revisions: inventory.revisions(),
+        former: inventory.former.clone(),
+        declared_in: selection.prune.iter().filter_map(revision).collect(),
+    });
     let inventory_base = inventory.base;
-    Ok(Selected { selection, kind, trigger, tree, inventory_base, settles_past, no_longer_declared })
+    Ok(Selected { selection, kind, trigger, tree, inventory_base, settling, no_longer_declared })
 }
 
-fn choose(
-    request: &Request,
-    inventory: &Inventory,
-) -> Result<(Selection, RunKind, Trigger, Arc<GitTree>), RepositoryError> {
+/// Returns the pending resources that are neither declared nor selected.
+fn pending(inventory: &Inventory, selection: &Selection, tree: &GitTree) -> Vec<LogicalPath> {
+    let is_pending = |path: &&LogicalPath| {
+        !selection.prune.iter().any(|candidate| candidate.path == **path)
+            && !matches!(repository::resource_file(tree, path), Ok(Some(_)))
+    };
+    inventory.pending.iter().filter(is_pending).cloned().collect()
+}
+
+/// A selection, and how it was chosen.
+struct Choice {
+    selection: Selection,
+    kind: RunKind,
+    trigger: Trigger,
+    tree: Arc<GitTree>,
+    /// Whether files hide resources of the policy.
+    hides: bool,
+}
+
+fn choose(request: &Request, inventory: &Inventory) -> Result<Choice, RepositoryError> {
     let tree = Arc::new(request.mirror.tree(&request.target)?);
     let Some(base) = &request.base else {
-        let selection = full(request, inventory, tree.as_ref())?;
-        return Ok((selection, RunKind::Full, request.trigger, tree));
+        let (selection, hides) = full(request, inventory, tree.as_ref())?;
+        return Ok(Choice { selection, kind: RunKind::Full, trigger: request.trigger, tree, hides });
     };
     let narrowed =
         if inventory.is_new { Ok(None) } else { incremental(request, inventory, base, tree.as_ref()) };
     match narrowed {
         Ok(Some(selection)) => {
-            return Ok((selection, RunKind::Incremental, request.trigger, tree));
+            let (kind, trigger) = (RunKind::Incremental, request.trigger);
+            return Ok(Choice { selection, kind, trigger, tree, hides: false });
         }
         Ok(None) => {}
         Err(error) => {
             tracing::warn!(%error, "cannot select changed resources only; comparing the whole scope");
         }
     }
-    let selection = full(request, inventory, tree.as_ref())?;
-    Ok((selection, RunKind::Full, Trigger::LowDiffConfidence, tree))
+    let (selection, hides) = full(request, inventory, tree.as_ref())?;
+    Ok(Choice { selection, kind: RunKind::Full, trigger: Trigger::LowDiffConfidence, tree, hides })
 }
 
-fn full(request: &Request, inventory: &Inventory, tree: &GitTree) -> Result<Selection, RepositoryError> {
+/// Selects the whole scope. Also returns whether files hide resources of the policy.
+fn full(
+    request: &Request,
+    inventory: &Inventory,
+    tree: &GitTree,
+) -> Result<(Selection, bool), RepositoryError> {
     let mut selection = Selection::full(tree, &request.scope, request.recursive)?;
-    if request.prune {
-        let Undeclared { gone, hidden } = undeclared(request, &inventory.seen, tree)?;
-        selection.prune = gone;
-        selection.broken.extend(hidden);
-        selection.broken.sort_by(|a, b| a.path.cmp(&b.path));
+    if !request.prune {
+        return Ok((selection, false));
     }
-    Ok(selection)
+    let Undeclared { gone, hidden } = undeclared(request, inventory, &inventory.revisions(), tree)?;
+    let hides = !hidden.is_empty();
+    selection.prune = gone;
+    selection.broken.extend(hidden);
+    selection.broken.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok((selection, hides))
 }
 
 /// Resources that the policy owns and Git no longer declares.
@@ -118,8 +158,13 @@ struct Undeclared {
     hidden: Vec<Failure>,
 }
 
-/// Returns the resources that one of the revisions `seen` declares and `tree` does not.
-fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Undeclared, RepositoryError> {
+/// Returns the resources of the inventory that one of the revisions `seen` declares and `tree` does not.
+fn undeclared(
+    request: &Request,
+    inventory: &Inventory,
+    seen: &[Revision],
+    tree: &GitTree,
+) -> Result<Undeclared, RepositoryError> {
     let Request { mirror, scope, target, .. } = request;
     let only_itself = !request.recursive && is_resource(request, seen, tree)?;
     let selected = |path: &LogicalPath| {
@@ -128,7 +173,7 @@ fn undeclared(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<Un
     let (mut found, mut hiding) = (Undeclared::default(), BTreeSet::new());
     let mut room = LARGE_CANDIDATES;
     for undeclared in mirror.undeclared(seen, target, scope)? {
-        if !selected(&undeclared.path) {
+        if !selected(&undeclared.path) || !inventory.owns(&undeclared.path, &undeclared.revision) {
             continue;
         }
         match undeclared.hidden_by {
@@ -265,11 +310,11 @@ fn removed(
     }
     // Resources that a diff removed are declared at its base, so older revisions are not needed.
     let seen = match &request.base {
-        Some(base) if request.failed_prunes.is_empty() => std::slice::from_ref(base),
-        _ => &inventory.seen,
+        Some(base) if request.failed_prunes.is_empty() => vec![base.clone()],
+        _ => inventory.revisions(),
     };
     let wanted: BTreeSet<&LogicalPath> = removed.iter().chain(&request.failed_prunes).collect();
-    let mut found = undeclared(request, seen, tree)?;
+    let mut found = undeclared(request, inventory, &seen, tree)?;
     found.gone.retain(|candidate| wanted.contains(&candidate.path));
     Ok(found)
 }
