@@ -34,7 +34,7 @@ use plan::undeclared::Candidates;
 pub use model::{
     Action, Address, Answers, Candidate, Doubt, Drift, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
     ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Progress, Proof, PruneLimit, PruneRefused,
-    Question, Reading, Reason, Recurrences, Report, Resource, Selection, Session, Stats, Step, Stop,
+    Question, Reading, Reason, Recurrences, Report, Resource, Scope, Selection, Session, Stats, Step, Stop,
     SyncError, Unsettled, Verdict, Version, Wanted, WrittenValues, judge,
 };
 pub use observe::{Found, Members, Remote, desired, lookup, recheck};
@@ -48,7 +48,7 @@ pub use plan::saved::{SavedPlan, SavedPlanError, Subject, Summary};
 /// Requests run concurrently within the budget of the server. `stop` is checked before each resource; a request that
 /// has been sent is completed. The report covers every selected resource.
 pub async fn run(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Report {
-    let (whole_scope, reading) = (selection.whole_scope, options.effective_reading());
+    let (whole_scope, reading) = (selection.is_whole_scope(), options.effective_reading());
     // `recheck` can repeat only a run of this kind.
     let repeatable = whole_scope && reading == Reading::Bulk && selection.prune.is_empty();
     let transcript = Transcript::new(repeatable);
@@ -88,7 +88,7 @@ async fn run_parts(
     options: &Options,
     stop: &Stop,
 ) -> (Report, bool) {
-    let whole_scope = selection.whole_scope;
+    let whole_scope = selection.is_whole_scope();
     if whole_scope && let Some(start) = session.knowledge.begin_next_at(None) {
         let files = &selection.resources;
         let next = match start {
@@ -110,7 +110,7 @@ async fn run_parts(
     loop {
         let end = (!deletes).then(|| Instant::now() + PART_TIME);
         let first = surveyor.look_at_all(declared.as_mut(), end, &mut plan).await;
-        let empty = Plan { whole_scope, declared: plan.declared, ..Plan::default() };
+        let empty = Plan { scope: plan.scope.clone(), declared: plan.declared, ..Plan::default() };
         let mut part = std::mem::replace(&mut plan, empty);
         let is_last = first.is_none() || deletes;
         if is_last {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use declarest_core::metadata::Metadata;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, decode};
-use declarest_core::sync::{self, Candidate, Options, Outcome, Reading, Selection, Session, Stop};
+use declarest_core::sync::{self, Candidate, Options, Outcome, Reading, Scope, Selection, Session, Stop};
 use rstest::rstest;
 use serde_json::json;
 
@@ -85,7 +85,8 @@ async fn candidates_of_several_revisions_read_nothing_twice(#[case] exists: bool
     let tree = revision(3);
     let session = Session { metadata: Arc::new(Metadata::new(Arc::clone(&tree))), tree, ..world.session() };
     let prune = candidates.into_iter().map(candidate).collect();
-    let selection = Selection { prune, whole_scope: true, ..Selection::default() };
+    let scope = Some(Scope { path: LogicalPath::root(), recursive: true });
+    let selection = Selection { prune, scope, ..Selection::default() };
     let options = Options { allow_empty: true, ..Options::default() };
     let report = sync::run(&session, selection, &options, &Stop::default()).await;
     assert_eq!((report.stats.pruned, report.outcome), (pruned, Outcome::Succeeded), "{report:?}");

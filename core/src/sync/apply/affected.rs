@@ -4,18 +4,17 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::path::LogicalPath;
 use crate::repository;
-use crate::sync::model::{Session, SyncError};
+use crate::sync::model::{Scope, Session, SyncError};
 use crate::sync::observe::desired;
 
 /// Returns the resources that `scope` declares below those that are `replaced`, or that depend on them, directly or by
 /// others of the result. Blocks.
 pub fn affected(
     session: &Session,
-    scope: &LogicalPath,
-    recursive: bool,
+    scope: &Scope,
     replaced: BTreeSet<LogicalPath>,
 ) -> Result<BTreeSet<LogicalPath>, SyncError> {
-    let listing = repository::resources(session.tree.as_ref(), scope, recursive)?;
+    let listing = repository::resources(session.tree.as_ref(), &scope.path, scope.recursive)?;
     let mut others = Vec::new();
     for file in listing.resources {
         if !replaced.contains(&file.path) {

@@ -33,8 +33,8 @@ use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::repository::{self, ResourceFile, Tree};
 use crate::sync::model::{
-    Action, Candidate, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Selection,
-    Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
+    Action, Candidate, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Scope,
+    Selection, Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
 use sender::Sender;
@@ -67,7 +67,8 @@ pub struct Execution {
     counted: BTreeSet<LogicalPath>,
     /// Written resources that refer to others. They are not counted again.
     written: BTreeSet<LogicalPath>,
-    scope: Option<(LogicalPath, bool)>,
+    /// The scope, if the run reads all of it.
+    scope: Option<Scope>,
     options: Options,
     former: Option<Arc<dyn Tree>>,
     /// The resources that the run deletes because Git no longer declares them.
@@ -83,7 +84,7 @@ impl Execution {
     pub fn new(session: &Session, plan: &Plan, former: Option<Arc<dyn Tree>>, stop: &Stop) -> Self {
         let options = plan.options.clone();
         let earlier = options.recurrences.as_deref().cloned();
-        let tally = Tally::new(earlier.unwrap_or_default(), plan.whole_scope);
+        let tally = Tally::new(earlier.unwrap_or_default(), plan.scope.is_some());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender::new(writer, session.client.max_concurrency(), stop));
         let (report, missing, deferred, replaced, doomed, written) = Default::default();
@@ -190,10 +191,10 @@ impl Execution {
     /// that are replaced, or that refer to values of others that the run has written since it looked at them.
     async fn take_affected(&mut self) -> BTreeSet<LogicalPath> {
         let mut affected = std::mem::take(&mut self.endangered);
-        if let Some((path, recursive)) = self.scope.clone().filter(|_| !self.replaced.is_empty()) {
+        if let Some(scope) = self.scope.clone().filter(|_| !self.replaced.is_empty()) {
             let (session, replaced) = (self.sender.writer.session.clone(), self.replaced.clone());
-            let scope = path.clone();
-            let look = move || affected::affected(&session, &scope, recursive, replaced);
+            let path = scope.path.clone();
+            let look = move || affected::affected(&session, &scope, replaced);
             // The tree was read before. What cannot be read now failed then.
             affected.extend(blocking(path, look).await.unwrap_or_default());
         }

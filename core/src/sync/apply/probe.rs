@@ -80,9 +80,7 @@ impl Execution {
 
     /// Whether the run reads all resources of a scope, and the one at `path` is in it.
     fn selects(&self, path: &LogicalPath) -> bool {
-        self.scope.as_ref().is_some_and(|(scope, recursive)| {
-            path.parent().as_ref() == Some(scope) || path == scope || *recursive && path.is_within(scope)
-        })
+        self.scope.as_ref().is_some_and(|scope| scope.contains(path))
     }
 
     /// Whether the server shows the declared resource at `path`, or does not answer. The run knows that about those of its

@@ -20,10 +20,8 @@ pub struct Selection {
     pub broken: Vec<Failure>,
     /// Resources to delete if they still exist.
     pub prune: Vec<Candidate>,
-    /// Whether `resources` and `broken` are all that the scope declares.
-    pub whole_scope: bool,
-    /// The path of the whole scope, and whether it includes everything below the path.
-    pub scope: Option<(LogicalPath, bool)>,
+    /// The scope, if `resources` and `broken` are all that it declares.
+    pub scope: Option<Scope>,
     /// The tree that was last applied without a failure. A resource that it declares under the same id is the same one,
     /// even if the server shows another alias.
     pub former: Option<Arc<dyn Tree>>,
@@ -31,6 +29,29 @@ pub struct Selection {
     pub declared: Option<usize>,
     /// The deletions that earlier passes of the run have sent. The limit of deletions counts them.
     pub sent: Sent,
+}
+
+/// A part of the repository.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The path of a resource or of a collection.
+    pub path: LogicalPath,
+    /// Whether the scope includes everything below the path. Otherwise it is one resource, or the direct members of the
+    /// collection.
+    pub recursive: bool,
+}
+
+impl Scope {
+    /// Whether the resource at `path` may be in the scope.
+    pub(crate) fn contains(&self, path: &LogicalPath) -> bool {
+        *path == self.path || self.contains_all_beside(path)
+    }
+
+    /// Whether the scope includes all resources of the collection that has the one at `path`.
+    pub(crate) fn contains_all_beside(&self, path: &LogicalPath) -> bool {
+        let Some(collection) = path.parent() else { return false };
+        collection == self.path || self.recursive && collection.is_within(&self.path)
+    }
 }
 
 /// The deletions that a run has sent.
@@ -67,8 +88,8 @@ impl Selection {
     /// Returns everything that `scope` declares.
     pub fn full(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Self, RepositoryError> {
         let listing = repository::resources(tree, scope, recursive)?;
-        let scope = Some((scope.clone(), recursive));
-        let mut selection = Self { whole_scope: true, scope, ..Self::default() };
+        let scope = Some(Scope { path: scope.clone(), recursive });
+        let mut selection = Self { scope, ..Self::default() };
         selection.add(listing);
         Ok(selection)
     }
@@ -101,6 +122,11 @@ impl Selection {
     /// Returns the number of resources that a run reports on, with the candidates for deletion.
     pub fn size(&self) -> usize {
         self.targeted() + self.prune.len()
+    }
+
+    /// Whether these are all resources of a scope.
+    pub const fn is_whole_scope(&self) -> bool {
+        self.scope.is_some()
     }
 
     /// Whether there is nothing to do.

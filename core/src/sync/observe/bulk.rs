@@ -51,7 +51,8 @@ struct Proof {
 impl Bulk {
     /// Returns the collections of `selection` if it is the whole scope.
     pub fn new(remote: Arc<Remote>, selection: &Selection, options: &Options) -> Self {
-        let declared = selection.resources.iter().filter(|_| selection.whole_scope).map(|file| &file.path);
+        let declared =
+            selection.resources.iter().filter(|_| selection.is_whole_scope()).map(|file| &file.path);
         let proof = |left| Proof { left: AtomicUsize::new(left), ..Proof::default() };
         let collections = uses_of_lists(declared).map(|(path, left)| (path, proof(left))).collect();
         let compares = options.effective_reading() == Reading::Bulk;

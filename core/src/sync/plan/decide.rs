@@ -269,7 +269,7 @@ mod tests {
     use crate::metadata::Metadata;
     use crate::path::LogicalPath;
     use crate::payload::{Descriptor, PayloadType, decode};
-    use crate::sync::model::PruneLimit;
+    use crate::sync::model::{PruneLimit, Scope};
 
     fn parse(json: &str) -> Value {
         decode(PayloadType::Json, json.as_bytes()).unwrap()
@@ -334,6 +334,10 @@ mod tests {
         assert!(matches!(refused, Err(SyncError::Absent(_))));
     }
 
+    fn everything() -> Scope {
+        Scope { path: LogicalPath::root(), recursive: true }
+    }
+
     #[test]
     fn requested_deletions_have_no_brakes() {
         let desired = desired(r#"{"a":1}"#);
@@ -341,7 +345,7 @@ mod tests {
             Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
         let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap();
         let actions = (0..20).map(|_| delete()).collect();
-        let plan = Plan { actions, targeted: 20, whole_scope: true, ..Plan::default() };
+        let plan = Plan { actions, targeted: 20, scope: Some(everything()), ..Plan::default() };
         assert_eq!(plan.finished(&options).actions.len(), 20);
     }
 
@@ -388,8 +392,13 @@ mod tests {
     fn a_plan_serialises() {
         let desired = desired(r#"{"a":1}"#);
         let action = decide(&desired, &observed(&desired, Some(r#"{"a":2}"#)), false).unwrap();
-        let plan =
-            Plan { actions: vec![action], targeted: 1, whole_scope: true, declared: 1, ..Plan::default() };
+        let plan = Plan {
+            actions: vec![action],
+            targeted: 1,
+            scope: Some(everything()),
+            declared: 1,
+            ..Plan::default()
+        };
         let plan = plan.finished(&Options::default());
         insta::assert_snapshot!(serde_json::to_string(&plan).unwrap(), @r#"{"revision":null,"actions":[{"path":"/shops/rio","step":"update","reason":"different","differences":[{"path":"/a","change":"replace","desired":1,"observed":2}]}],"unchanged":0,"targeted":1,"failures":[],"prune_refused":null}"#);
     }

@@ -31,8 +31,8 @@ use serde::Serialize;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Candidate, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Sending,
-    Sent, Stats, Step, Stop, SyncError,
+    Action, Candidate, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Scope,
+    Sending, Sent, Stats, Step, Stop, SyncError,
 };
 use crate::sync::observe::References;
 use graph::{Order, deadlock};
@@ -86,12 +86,9 @@ pub struct Plan {
     /// The deletions that earlier passes of the run have sent.
     #[serde(skip)]
     pub(super) sent: Sent,
-    /// The path of the scope, if all of it was selected, and whether it includes everything below the path.
+    /// The scope, if all of its resources were selected.
     #[serde(skip)]
-    pub(super) scope: Option<(LogicalPath, bool)>,
-    /// Whether all resources of the scope were selected.
-    #[serde(skip)]
-    pub(super) whole_scope: bool,
+    pub(super) scope: Option<Scope>,
 }
 
 impl Plan {
@@ -109,7 +106,7 @@ impl Plan {
                 doomed.replaced += usize::from(action.replaces());
             }
         }
-        self.prune_refused = prune::check(&doomed, self.declared, self.whole_scope, options);
+        self.prune_refused = prune::check(&doomed, self.declared, self.scope.is_some(), options);
         if self.prune_refused.is_some() {
             self.actions.retain(|action| action.step != Step::Delete);
         }

@@ -26,7 +26,7 @@ use crate::payload::Value;
 use crate::spans;
 use crate::sync::model::{
     Action, Candidate, Doubt, Failure, FailureReason, Intent, Lost, Observed, Options, PRUNE, Reason,
-    Resource, Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
+    Resource, Scope, Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
 use crate::sync::observe::{Bulk, Expected, Former, References, Remote, loaded, refers};
 use crate::sync::tasks::{self, evaluated};
@@ -80,8 +80,8 @@ pub struct Surveyor {
     defers: bool,
     /// Whether its resources are not compared with all declared ones: there are too many, or an earlier pass did so.
     reads_many: bool,
-    /// The path of the scope, if it reads all of it, and whether the scope includes everything below the path.
-    scope: Option<(LogicalPath, bool)>,
+    /// The scope, if it reads all of it.
+    scope: Option<Scope>,
     stop: Stop,
 }
 
@@ -130,9 +130,11 @@ impl Surveyor {
             options: Options { written: session.written.clone(), ..options.clone() },
             names: Arc::default(),
             rejected: Arc::default(),
-            counts_equal: selection.whole_scope && !keep_compared && !sealable,
+            counts_equal: selection.is_whole_scope() && !keep_compared && !sealable,
             defers: false,
-            reads_many: !selection.whole_scope && selection.former.is_none() && selection.targeted() > FEW,
+            reads_many: !selection.is_whole_scope()
+                && selection.former.is_none()
+                && selection.targeted() > FEW,
             scope: selection.scope.clone(),
             stop: stop.clone(),
         }
@@ -158,7 +160,6 @@ impl Surveyor {
         let mut plan = Plan {
             revision: self.session.tree.revision().cloned(),
             targeted: selection.targeted(),
-            whole_scope: selection.whole_scope,
             scope: selection.scope.clone(),
             declared: selection.declared.unwrap_or_else(|| selection.targeted()),
             sent: selection.sent,
@@ -456,14 +457,10 @@ impl Surveyor {
     /// Whether the run does not read all declared resources, and `desired` exists although the last revision did not
     /// declare it with these names. Then another declared resource may be the same one.
     async fn may_be_a_copy(&self, desired: &Resource, observed: &Observed) -> bool {
-        let is_compared = self.reads_many || self.reads_beside(&desired.path);
+        // If it reads all resources beside it, `Names` finds those that are the same one.
+        let reads_beside = self.scope.as_ref().is_some_and(|scope| scope.contains_all_beside(&desired.path));
+        let is_compared = self.reads_many || reads_beside;
         !is_compared && observed.payload.is_some() && !self.bulk.remote.was_declared(desired).await
-    }
-
-    /// Whether it reads all resources beside the one at `path`, so that [`Names`] finds those that are the same one.
-    fn reads_beside(&self, path: &LogicalPath) -> bool {
-        let (Some((scope, recursive)), Some(collection)) = (&self.scope, path.parent()) else { return false };
-        collection == *scope || *recursive && collection.is_within(scope)
     }
 
     /// Whether the request of `action` cannot be made because it needs what the run may create: the content of another

@@ -187,7 +187,7 @@ impl World {
         self.runs += 1;
         let kind = if self.last.is_none() { Kind::Full } else { kind };
         let selection = self.selection(kind);
-        let kind = if selection.whole_scope && kind == Kind::Incremental { Kind::Full } else { kind };
+        let kind = if selection.is_whole_scope() && kind == Kind::Incremental { Kind::Full } else { kind };
         let reading = if kind == Kind::Bulk { Reading::Bulk } else { Reading::Each };
         let options = Options {
             reading,

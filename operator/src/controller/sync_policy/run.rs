@@ -81,7 +81,7 @@ async fn run_on(
     // Select the resources.
     let selected = running.select().await?;
     running.forget(&selected.no_longer_declared);
-    if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.whole_scope {
+    if selected.selection.is_empty() && running.plan.base.is_some() && !selected.selection.is_whole_scope() {
         let outcome = verdict::nothing_to_do(&mut running.round.status, &running.plan, &running.target);
         return Ok((outcome, Some(running.plan.recurrences)));
     }
