@@ -55,6 +55,13 @@ impl Sent {
             || self.method == "POST" && is_below
     }
 
+    /// Whether the read `other` is that of a resource in a collection with the name of this one's, or of its list.
+    fn is_beside(&self, other: &Self) -> bool {
+        let collection = parent(self.path()).rsplit('/').next();
+        let read = other.path();
+        [read, parent(read)].iter().any(|place| place.rsplit('/').next() == collection)
+    }
+
     fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
@@ -116,7 +123,8 @@ async fn forward(
 /// member, or the create of a resource above it: each write explains one read, because a create is complete only if a
 /// read that began after it shows it. The list of a collection is read again before one of its members is deleted, and
 /// a request that a token does not allow is repeated with a new one. After a replacement, resources that the server may
-/// have deleted together with the replaced one are read again.
+/// have deleted together with the replaced one are read again. Before and after a deletion, a declared resource of another
+/// collection with the same name is read, because the server may delete both.
 pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
     let twice = |(index, sent): &(usize, &Sent)| {
         let (earlier, later) = run.split_at(*index);
@@ -129,7 +137,10 @@ pub fn repeated(run: &[Sent]) -> Vec<&Sent> {
         let follows_a_write = earlier.iter().filter(concerns).count() >= earlier.iter().filter(same).count();
         let deletes = |other: &Sent| concerns(&other) && matches!(other.method.as_str(), "DELETE" | "PATCH");
         let follows_a_replacement = since.iter().any(|other| other.replaces(run));
-        let explained = follows_a_write || follows_a_replacement || later.iter().any(deletes);
+        let checks_a_deletion =
+            since.iter().chain(later).any(|other| other.method == "DELETE" && other.is_beside(sent));
+        let explained =
+            follows_a_write || follows_a_replacement || checks_a_deletion || later.iter().any(deletes);
         let is_refused = matches!(before.status, 401 | 403);
         !sent.is_token() && !is_refused && (sent.is_write() || !explained)
     };

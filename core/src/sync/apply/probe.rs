@@ -4,15 +4,12 @@
 //! Reads cannot distinguish this from a member of several groups, which each group shows alike. So the run deletes one
 //! resource of each such collection first, and then reads the declared one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::Execution;
+use super::{Execution, save};
 use crate::path::LogicalPath;
 use crate::sync::model::{Action, SyncError};
-
-/// The number of resources in one collection that are read to find one that the server shows.
-const READS: usize = 3;
 
 /// The first deletion of a collection, and the declared resource of another collection that it may delete.
 struct Probe {
@@ -28,20 +25,36 @@ impl Execution {
     pub(super) async fn probe(&mut self, deletions: &mut Vec<Arc<Action>>) {
         let mut probed = HashSet::new();
         while self.sender.stop.reason().is_none() {
+            // Find a deletion of each collection.
             let probes = self.probes(deletions, &probed).await;
             if probes.is_empty() {
                 return;
             }
-            deletions.retain(|action| probes.iter().all(|probe| probe.action.path != action.path));
+            // Send them.
+            let sent: HashSet<&LogicalPath> = probes.iter().map(|probe| &probe.action.path).collect();
+            deletions.retain(|action| !sent.contains(&action.path));
             self.send_deletions(probes.iter().map(|probe| Arc::clone(&probe.action)).collect()).await;
-            for probe in probes {
-                if self.report.failures.iter().any(|failure| failure.path == probe.action.path) {
-                    self.spare(&probe.action, deletions);
-                    continue;
-                }
+            // Read the declared resources.
+            let is_failed =
+                |probe: &Probe| self.report.failures.iter().any(|it| it.path == probe.action.path);
+            let (failed, succeeded): (Vec<_>, Vec<_>) = probes.into_iter().partition(is_failed);
+            let mut exist = BTreeMap::new();
+            for twin in succeeded.iter().map(|probe| &probe.twin).collect::<BTreeSet<_>>() {
+                exist.insert(twin.clone(), self.still_exists(twin).await);
+            }
+            // Fail the deletions that would delete others.
+            for probe in failed {
+                self.spare(&probe.action, deletions);
+            }
+            for probe in succeeded {
                 probed.insert(probe.collection.clone());
-                if !self.exists(&probe.twin, true).await {
-                    self.refuse(probe, deletions);
+                match &exist[&probe.twin] {
+                    Ok(true) => {}
+                    Ok(false) => self.refuse(probe, deletions).await,
+                    Err(error) => {
+                        self.refuse_unknown(&probe.collection, &probe.twin, error, deletions);
+                        self.endangered.insert(probe.twin);
+                    }
                 }
             }
         }
@@ -49,25 +62,52 @@ impl Execution {
 
     /// Fails the deletions of the collection of `probe`, which deleted a declared resource of another one. That is read
     /// again in the next pass.
-    fn refuse(&mut self, Probe { action, collection, twin }: Probe, deletions: &mut Vec<Arc<Action>>) {
+    async fn refuse(&mut self, probe: Probe, deletions: &mut Vec<Arc<Action>>) {
+        let Probe { action, collection, twin } = probe;
         let rules = action.call().and_then(|call| call.declared.as_ref()).map(|declared| &declared.rules);
-        if let Some((written, rules)) = self.sender.writer.session.written.as_ref().zip(rules) {
+        if let Some((written, rules)) = self.sender.writer.session.written.clone().zip(rules) {
             written.share(&action.path, rules, &twin);
+            save(written).await;
         }
-        if !self.selects(&twin) {
+        if !self.selects(&twin) && !self.endangered.contains(&twin) {
             self.report.stats.targeted += 1;
             self.report.stats.unchanged += 1;
         }
-        let is_alike = |other: &mut Arc<Action>| {
-            self.twins.contains_key(&other.path) && other.path.parent().as_ref() == Some(&collection)
-        };
-        let others: Vec<Arc<Action>> = deletions.extract_if(.., is_alike).collect();
-        for refused in std::iter::once(&action).chain(&others) {
-            let error = SyncError::Shared(refused.path.clone(), twin.to_string());
-            self.report.failures.push(refused.failed(&error));
-            self.spare(refused, deletions);
-        }
+        let error = |path: &LogicalPath| SyncError::Shared(path.clone(), twin.to_string());
+        // The server has it again as soon as the declared one is created again.
+        self.report.stats.pruned -= 1;
+        self.report.failures.push(action.failed(&error(&action.path)));
+        self.spare(&action, deletions);
+        self.refuse_all(&collection, deletions, error);
         self.endangered.insert(twin);
+    }
+
+    /// Fails the deletions in `collection`, because the server does not answer whether it has `twin`.
+    fn refuse_unknown(
+        &mut self,
+        collection: &LogicalPath,
+        twin: &LogicalPath,
+        error: &SyncError,
+        deletions: &mut Vec<Arc<Action>>,
+    ) {
+        let why = format!("cannot determine whether the server also deletes {twin}: {error}");
+        self.refuse_all(collection, deletions, |path| SyncError::NotDeleted(format!("{path}: {why}")));
+    }
+
+    /// Fails the deletions in `collection` that may delete a declared resource of another one.
+    fn refuse_all(
+        &mut self,
+        collection: &LogicalPath,
+        deletions: &mut Vec<Arc<Action>>,
+        error: impl Fn(&LogicalPath) -> SyncError,
+    ) {
+        let is_alike = |action: &mut Arc<Action>| {
+            self.twins.contains_key(&action.path) && action.path.parent().as_ref() == Some(collection)
+        };
+        for action in deletions.extract_if(.., is_alike).collect::<Vec<_>>() {
+            self.report.failures.push(action.failed(&error(&action.path)));
+            self.spare(&action, deletions);
+        }
     }
 
     /// Fails the deletions that wait for `failed`, which was not deleted.
@@ -83,40 +123,47 @@ impl Execution {
         self.scope.as_ref().is_some_and(|scope| scope.contains(path))
     }
 
-    /// Whether the server shows the declared resource at `path`, or does not answer. The run knows that about those of its
-    /// scope that it could read, unless it looks `again`. One that it has created is not one that was shown elsewhere.
-    async fn exists(&self, path: &LogicalPath, again: bool) -> bool {
-        let writer = &self.sender.writer;
-        if self.missing.contains(path) || writer.has_created(path) {
-            return again;
+    /// Whether the server showed the declared resource at `path` before the run deleted others. One that the run has created
+    /// is not one that was shown elsewhere.
+    async fn existed(&self, path: &LogicalPath) -> Result<bool, SyncError> {
+        if self.missing.contains(path) || self.sender.writer.has_created(path) {
+            return Ok(false);
         }
+        // The run has read those of its scope.
         let is_failed = || self.report.failures.iter().any(|failure| failure.path == *path);
-        if !again && self.selects(path) && !is_failed() {
-            return true;
-        }
-        let Ok(Some(declared)) = writer.declared(path).await else { return again };
-        let read = writer.referred.with_references_only().read(&declared).await;
-        read.map_or(again, |observed| observed.payload.is_some())
+        if self.selects(path) && !is_failed() { Ok(true) } else { self.still_exists(path).await }
+    }
+
+    /// Whether the server shows the declared resource at `path`.
+    async fn still_exists(&self, path: &LogicalPath) -> Result<bool, SyncError> {
+        let writer = &self.sender.writer;
+        let Some(declared) = writer.declared(path).await? else { return Ok(false) };
+        Ok(writer.referred.with_references_only().read(&declared).await?.payload.is_some())
     }
 
     /// Returns the first deletion of each collection that may delete a declared resource of another collection which the
-    /// server shows. No other deletion precedes it. Leaves out collections of which one was `probed`.
-    async fn probes(&self, deletions: &[Arc<Action>], probed: &HashSet<LogicalPath>) -> Vec<Probe> {
-        let (mut probes, mut reads) = (Vec::new(), HashMap::<LogicalPath, usize>::new());
-        for action in deletions {
-            let twin = self.twins.get(&action.path);
-            let Some((twin, collection)) = twin.cloned().zip(action.path.parent()) else { continue };
-            let read = reads.entry(collection.clone()).or_default();
-            if *read == READS
-                || probed.contains(&collection)
-                || deletions.iter().any(|other| precedes(other, action))
-            {
+    /// server shows. No other deletion precedes it. Leaves out collections of which one was `probed`, and fails the
+    /// deletions of those about which the server does not answer.
+    async fn probes(
+        &mut self,
+        deletions: &mut Vec<Arc<Action>>,
+        probed: &HashSet<LogicalPath>,
+    ) -> Vec<Probe> {
+        let (mut probes, mut found) = (Vec::new(), probed.clone());
+        for action in deletions.clone() {
+            let twin = self.twins.get(&action.path).cloned();
+            let Some((twin, collection)) = twin.zip(action.path.parent()) else { continue };
+            if found.contains(&collection) || deletions.iter().any(|other| precedes(other, &action)) {
                 continue;
             }
-            *read += 1;
-            if self.exists(&twin, false).await {
-                *read = READS;
-                probes.push(Probe { action: Arc::clone(action), collection, twin });
+            let existed = self.existed(&twin).await;
+            if existed.as_ref().is_ok_and(|existed| !existed) {
+                continue;
+            }
+            found.insert(collection.clone());
+            match existed {
+                Ok(_) => probes.push(Probe { action, collection, twin }),
+                Err(error) => self.refuse_unknown(&collection, &twin, &error, deletions),
             }
         }
         probes

@@ -1,6 +1,6 @@
 //! The names and addresses of all declared resources. Candidates for deletion are compared with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -71,16 +71,38 @@ impl Claim {
 pub struct Claims {
     remote: Arc<Remote>,
     collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
+    /// For each name of a collection with the name of a member, the declared resource with the fewest parents.
+    twins: OnceCell<HashMap<Box<str>, LogicalPath>>,
 }
 
 impl Claims {
     pub fn new(remote: &Arc<Remote>) -> Self {
-        Self { remote: Arc::clone(remote), collections: OnceCell::new() }
+        Self { remote: Arc::clone(remote), collections: OnceCell::new(), twins: OnceCell::new() }
     }
 
     /// All resources that the target revision declares, by their collections. `path` is named in errors.
     pub async fn all(&self, path: &LogicalPath) -> Result<&BTreeMap<LogicalPath, Collection>, SyncError> {
         self.collections.get_or_try_init(|| self.declared(path)).await
+    }
+
+    /// A declared resource with the same name as `candidate`, in another collection with the same name, if any. The
+    /// server may show one resource in both.
+    pub async fn twin(&self, candidate: &LogicalPath) -> Result<Option<LogicalPath>, SyncError> {
+        let Some(names) = last_names(candidate) else { return Ok(None) };
+        let collections = self.all(candidate).await?;
+        let twins = async || {
+            let mut twins: HashMap<Box<str>, LogicalPath> = HashMap::new();
+            for path in collections.values().flat_map(|collection| &collection.members).map(|file| &file.path)
+            {
+                let Some(names) = last_names(path) else { continue };
+                let twin = twins.entry(names.into()).or_insert_with(|| path.clone());
+                if path.segments().count() < twin.segments().count() {
+                    *twin = path.clone();
+                }
+            }
+            twins
+        };
+        Ok(self.twins.get_or_init(twins).await.get(names).cloned())
     }
 
     /// The names and addresses of the members of a collection.
@@ -133,6 +155,12 @@ impl Claims {
         })
         .await
     }
+}
+
+/// Returns the last two segments of `path`.
+fn last_names(path: &LogicalPath) -> Option<&str> {
+    let (start, _) = path.as_str().rmatch_indices('/').nth(1)?;
+    Some(&path.as_str()[start..])
 }
 
 /// Returns the names and the address of the resource in `file`, whose collection is `located` on the server. Returns

@@ -178,14 +178,6 @@ impl Candidates {
         if !resets && blocking(declared.path.clone(), is_parent).await? {
             return Ok(Fate::Kept(kept_for_others("Git declares resources below it".to_owned())));
         }
-        let written = self.remote.session.written.as_ref();
-        let shared = written.and_then(|written| written.shared(&declared.path, &declared.rules));
-        let twin = self.twin(&declared.path, observed.payload.as_ref(), shared.is_some()).await?;
-        if twin.is_some()
-            && *self.remote.rules(&declared.path).await?.resolved().on_remove() == OnRemove::Keep
-        {
-            return Ok(Fate::Kept(kept("metadata states resource.onRemove: keep".to_owned())));
-        }
         let read = remote.with_reader(declared);
         let deletion = evaluated(read, move |declared| decide::prune(declared, &observed)).await?;
         let Some(deletion) = deletion else { return Ok(Fate::Gone) };
@@ -199,36 +191,25 @@ impl Candidates {
                 "Git declares {path}, which the server has at its address or below"
             ))));
         }
-        let deletes = deletion.call().is_some_and(|call| call.request.method == Method::DELETE);
-        let Some(twin) = twin.filter(|_| deletes) else { return Ok(Fate::Needs(Box::new(deletion))) };
-        if let Some(deleted) = shared {
-            return Err(SyncError::Shared(declared.path.clone(), deleted));
-        }
-        self.twins.lock().insert(declared.path.clone(), twin);
-        Ok(Fate::Needs(Box::new(deletion)))
+        self.unless_shared(declared, deletion).await
     }
 
-    /// Returns a declared resource with the name of `candidate` in another collection with the name of its own, if any, first
-    /// in a collection with few parents. Unless the collections are known to be `shared`, it must have the `observed`
-    /// content. The server may show one resource in both.
-    async fn twin(
-        &self,
-        candidate: &LogicalPath,
-        observed: Option<&Value>,
-        shared: bool,
-    ) -> Result<Option<LogicalPath>, SyncError> {
-        let Some((own, observed)) = candidate.parent().zip(observed) else { return Ok(None) };
-        let is_alike = |path: &&LogicalPath| **path != own && !own.is_root() && path.name() == own.name();
-        let collections = self.claims.all(candidate).await?.keys().filter(is_alike);
-        let mut twins: Vec<LogicalPath> =
-            collections.filter_map(|path| path.child(candidate.name()).ok()).collect();
-        if twins.is_empty() {
-            return Ok(None);
+    /// Decides about a deletion that the server may apply to a declared resource of another collection, too.
+    async fn unless_shared(&self, declared: &Resource, deletion: Action) -> Result<Fate, SyncError> {
+        let path = &declared.path;
+        let deletes = deletion.call().is_some_and(|call| call.request.method == Method::DELETE);
+        let twin = if deletes { self.claims.twin(path).await? } else { None };
+        let Some(twin) = twin else { return Ok(Fate::Needs(Box::new(deletion))) };
+        // A commit after the one that declared it last can state this.
+        if *self.remote.rules(path).await?.resolved().on_remove() == OnRemove::Keep {
+            return Ok(Fate::Kept(kept(path, "metadata states resource.onRemove: keep".to_owned())));
         }
-        twins.sort_by_key(|path| path.segments().count());
-        let (session, observed) = (self.remote.session.clone(), observed.clone());
-        let find = move || Ok(twins.into_iter().find(|path| declares(&session, path, &observed, shared)));
-        blocking(candidate.clone(), find).await
+        let written = self.remote.session.written.as_ref();
+        if let Some(deleted) = written.and_then(|written| written.shared(path, &declared.rules)) {
+            return Err(SyncError::Shared(path.clone(), deleted));
+        }
+        self.twins.lock().insert(path.clone(), twin);
+        Ok(Fate::Needs(Box::new(deletion)))
     }
 
     /// Returns the declared resource of the same collection that has the alias `shown`, which the server shows at the
@@ -472,17 +453,6 @@ impl Candidates {
         let has_same_id = id(own).zip(id(other)).map(|(own, other)| own == other);
         Ok(if own == other { Some(true) } else { has_same_id })
     }
-}
-
-/// Whether Git declares a resource at `path` that is equal to `observed`, or has `any` content. What cannot be read or
-/// compared fails on its own. Blocks.
-fn declares(session: &Session, path: &LogicalPath, observed: &Value, any: bool) -> bool {
-    if any {
-        return repository::resource_file(session.tree.as_ref(), path).is_ok_and(|file| file.is_some());
-    }
-    let Ok(Some(declared)) = desired_at(session, path) else { return false };
-    let compared = declared.evaluation().and_then(|evaluation| Ok(evaluation.compare(observed)?));
-    compared.is_ok_and(|differences| differences.is_empty())
 }
 
 /// Returns the remark on the resource at `path` that it is kept for this reason.
