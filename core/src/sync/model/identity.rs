@@ -9,6 +9,7 @@ use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
 
 use super::resource::{Observed, Resource};
 use crate::metadata::{Entry, Identity, Listing};
+use crate::secrets::is_placeholder;
 
 /// The names of a wanted resource.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,10 +63,12 @@ impl<'r> Wanted<'r> {
         }
     }
 
-    /// Returns the names that are unique in a collection, each with its kind.
+    /// Returns the names that are unique in a collection, each with its kind. Equal placeholders of secrets may have
+    /// different values.
     pub(crate) fn unique(&self) -> impl Iterator<Item = (&'static str, &'r str)> {
         let alias = self.alias.map(|alias| ("alias", alias));
-        std::iter::once(("id", self.id.unwrap_or(self.name))).chain(alias)
+        let names = std::iter::once(("id", self.id.unwrap_or(self.name))).chain(alias);
+        names.filter(|(_, name)| !is_placeholder(name))
     }
 
     /// Returns the entry of `listing` that is the resource.
