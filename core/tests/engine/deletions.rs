@@ -150,9 +150,24 @@ async fn a_resource_is_not_deleted_before_those_that_depend_on_it() {
     world.server.fail(Matcher::new("DELETE", "/records/www"), 400, 1);
     let report = world.sync_on(&world.server.url(), &CLOSED).await;
     assert_eq!((report.stats.pruned, report.stats.failed), (0, 2), "{report:?}");
-    let why = "not deleted: /zones/a: /records/www, which depends on it, could not be deleted";
+    let why = "not deleted: /zones/a: /records/www, which depends on it, is not deleted";
     assert!(report.failures.iter().any(|failure| failure.message == why), "{report:?}");
     assert_eq!(world.sync_on(&world.server.url(), &CLOSED).await.stats.pruned, 2);
+}
+
+/// A declared alias refers to the record.
+#[tokio::test]
+async fn a_resource_is_not_deleted_while_one_that_depends_on_it_is_kept() {
+    let world = zones();
+    world.declare("zones/b/resource.json", r#"{"id":"b","www":"{{ref \"/records/www\" \"/id\"}}"}"#);
+    let report = world.sync_on(&world.server.url(), &CLOSED).await;
+    assert_eq!((report.stats.updated, report.stats.pruned, report.stats.failed), (1, 0, 2), "{report:?}");
+    let messages = report.failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>();
+    let expected = [
+        "not deleted: /records/www: /zones/b refers to it; remove the reference first",
+        "not deleted: /zones/a: /records/www, which depends on it, is not deleted",
+    ];
+    assert_eq!(messages, expected);
 }
 
 /// Unlike a deletion, a reset keeps what is below the resource.

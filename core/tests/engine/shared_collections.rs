@@ -353,16 +353,16 @@ async fn a_resource_that_is_declared_in_another_collection_is_not_lost() {
 /// Only the names show that both may be one resource, if one commit changes the global fields and removes those of a
 /// project.
 #[rstest]
-#[case::changed(200, 2, &["PUT /fields/city 200", "DELETE /projects/p1/fields/city 204", "POST /fields 201"])]
-#[case::not_readable(403, 3, &[])]
+#[case::changed(200, 3, &["PUT /fields/city 200", "DELETE /projects/p1/fields/city 204", "POST /fields 201"])]
+#[case::not_readable(403, 4, &[])]
 #[tokio::test]
 async fn a_changed_resource_is_not_lost(#[case] status: u16, #[case] failed: usize, #[case] writes: &[&str]) {
-    let server = ApiServer::start(&["/fields"], move |request, store| match status {
+    let server = ApiServer::start(&["/fields", "/projects"], move |request, store| match status {
         403 if request.is("GET", "/fields/city") => Answer::empty(403),
         _ => in_projects(request, store),
     });
     let world = World::new(Config::default(), &[]);
-    for collection in ["fields", "projects/_/fields"] {
+    for collection in ["fields", "projects", "projects/_/fields"] {
         world.declare(&format!("{collection}/_/metadata.yaml"), "resource: {id: /name, alias: /name}");
     }
     for field in ["city", "country"] {
@@ -372,14 +372,16 @@ async fn a_changed_resource_is_not_lost(#[case] status: u16, #[case] failed: usi
         world.declare(&format!("fields/{field}/resource.json"), &declared.to_string());
     }
     server.put("/fields/country", json!({"name": "country", "size": 1}));
+    server.put("/projects/p1", json!({"name": "p1"}));
     let candidates = [
+        ("/projects/p1", r#"{"name":"p1"}"#),
         ("/projects/p1/fields/city", r#"{"name":"city"}"#),
         ("/projects/p1/fields/country", r#"{"name":"country"}"#),
     ];
     let report = world.sync_on(server.url(), &candidates).await;
     assert_eq!((report.stats.failed, report.stats.pruned), (failed, 0), "{report:?}");
     assert_eq!(server.writes(), writes);
-    assert_eq!(server.paths(), ["/fields/city", "/fields/country"]);
+    assert_eq!(server.paths(), ["/fields/city", "/fields/country", "/projects/p1"]);
 }
 
 /// A group shows its members like the users that they are.

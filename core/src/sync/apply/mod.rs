@@ -116,13 +116,15 @@ impl Execution {
     pub async fn repeat(&mut self) {
         let mut written = 0;
         for _ in 0..PASSES {
+            if self.sender.stop.reason().is_some() {
+                return self.leave("the run was stopped").await;
+            }
             let progress = self.written() > written;
             let affected = self.take_affected().await;
             let mut again = self.take_again(progress);
             again.extend(affected.into_iter().map(|path| (path, None)));
-            if again.is_empty() || self.sender.stop.reason().is_some() {
-                self.report.failures.extend(again.into_values().flatten());
-                return self.leave("the run was stopped");
+            if again.is_empty() {
+                return;
             }
             written = self.written();
             self.replaced.clear();
@@ -155,11 +157,11 @@ impl Execution {
             let plan = surveyor.survey(selection).await;
             self.apply(Plan { targeted: 0, ..plan }).await;
         }
-        self.leave("the last pass of the run has ended");
+        self.leave("the last pass of the run has ended").await;
     }
 
     /// Reports what no further pass of the run will complete.
-    fn leave(&mut self, why: &'static str) {
+    async fn leave(&mut self, why: &'static str) {
         for path in std::mem::take(&mut self.replaced) {
             let late = SyncError::NotRecreated(path.clone(), why);
             self.report.failures.push(Failure::new(path, REPLACE, &late));
@@ -169,21 +171,10 @@ impl Execution {
             self.report.failures.push(Failure::new(path, "update", &late));
             self.report.stats.created -= 1;
         }
-        for (path, looked_at) in self.sender.writer.references().take_outdated() {
-            if looked_at && !self.written.contains(&path) {
-                self.endangered.insert(path);
-            } else {
-                let unread = SyncError::NotAttempted(path.clone(), why.to_owned());
-                self.report.failures.push(Failure::new(path, "read", &unread));
-            }
-        }
-        for failure in &self.report.failures {
-            self.endangered.remove(&failure.path);
-        }
-        for path in std::mem::take(&mut self.endangered) {
+        for path in self.take_affected().await {
             let unread = SyncError::NotAttempted(path.clone(), why.to_owned());
+            self.uncount(&path);
             self.report.failures.push(Failure::new(path, "read", &unread));
-            self.report.stats.unchanged = self.report.stats.unchanged.saturating_sub(1);
         }
     }
 
@@ -240,10 +231,7 @@ impl Execution {
         let is_candidate =
             |failure: &Failure| failure.operation == PRUNE && self.candidates.contains_key(&failure.path);
         let decides_again = failures.iter().any(|failure| failure.may_pass && is_candidate(failure));
-        let was_kept = |failure: &Failure| {
-            let is_conflict = failure.reason == FailureReason::Category(Category::Conflict);
-            is_candidate(failure) && is_conflict && failure.http_status.is_none()
-        };
+        let was_kept = |failure: &Failure| is_candidate(failure) && is_refusal(failure);
         for failure in failures {
             let may_pass = failure.may_pass && (failure.operation != PRUNE || is_candidate(&failure));
             if may_pass || decides_again && was_kept(&failure) {
@@ -369,35 +357,36 @@ impl Execution {
 
     async fn delete(&mut self, mut deletions: Vec<Arc<Action>>) {
         // Those that the plan refuses because they may be declared.
-        let is_refused = |failure: &&Failure| {
-            failure.operation == PRUNE && failure.reason == FailureReason::Category(Category::Conflict)
-        };
-        let refused = self.report.failures.iter().filter(is_refused);
-        let mut spared: Vec<LogicalPath> = refused.map(|failure| failure.path.clone()).collect();
-        let mut referred = HashMap::new();
-        for action in &deletions {
-            if let Some(referrer) = self.referrer(action, &deletions).await {
-                let path = &action.path;
-                let reason = format!("{path}: {referrer} refers to it; remove the reference first");
-                referred.insert(path.clone(), SyncError::NotDeleted(reason));
+        let is_refused = |failure: &&Failure| failure.operation == PRUNE && is_refusal(failure);
+        let refused = self.report.failures.iter().filter(is_refused).map(|failure| failure.path.clone());
+        for path in refused.collect::<Vec<_>>() {
+            self.spare(&path, &[], &mut deletions);
+        }
+        // Those that something on the server may need.
+        for action in deletions.clone() {
+            if let Some(obstacle) = self.obstacle(&action, &deletions).await {
+                self.refuse(&action, &obstacle, &mut deletions);
             }
         }
-        deletions.retain(|action| {
-            let obstacle = referred.remove(&action.path).or_else(|| self.obstacle(action));
-            self.report.failures.extend(obstacle.as_ref().map(|error| action.failed(error)));
-            spared.extend(obstacle.is_some().then(|| action.path.clone()));
-            obstacle.is_none()
-        });
-        // The server may delete the children together with their parent.
-        deletions.retain(|action| {
-            let child = spared.iter().find(|path| **path != action.path && path.is_within(&action.path));
-            let error =
-                child.map(|child| SyncError::NotDeleted(format!("{}: {child} is not deleted", action.path)));
-            self.report.failures.extend(error.as_ref().map(|error| action.failed(error)));
-            child.is_none()
-        });
         self.probe(&mut deletions).await;
         self.send_deletions(deletions).await;
+    }
+
+    /// Fails the deletion `refused` if it is one of `deletions`, and those that wait for it.
+    fn refuse(&mut self, refused: &Action, error: &SyncError, deletions: &mut Vec<Arc<Action>>) {
+        let Some(place) = deletions.iter().position(|action| action.path == refused.path) else { return };
+        deletions.remove(place);
+        self.report.failures.push(refused.failed(error));
+        self.spare(&refused.path, refused.depends_on(), deletions);
+    }
+
+    /// Fails the deletions that wait for the one at `path`, which is not sent: those above it, because the server may delete
+    /// both together, and those that it `needs`.
+    fn spare(&mut self, path: &LogicalPath, needs: &[LogicalPath], deletions: &mut Vec<Arc<Action>>) {
+        let waiting = deletions.iter().filter(|action| precedes(path, needs, &action.path));
+        for action in waiting.cloned().collect::<Vec<_>>() {
+            self.refuse(&action, &still_needed(&action.path, path), deletions);
+        }
     }
 
     async fn send_deletions(&mut self, deletions: Vec<Arc<Action>>) {
@@ -438,24 +427,26 @@ impl Execution {
     }
 
     /// Returns the reason why a deletion must not be sent.
-    fn obstacle(&self, action: &Action) -> Option<SyncError> {
+    async fn obstacle(&self, action: &Action, deletions: &[Arc<Action>]) -> Option<SyncError> {
         let path = action.path.clone();
+        let not_deleted = |why: String| Some(SyncError::NotDeleted(format!("{path}: {why}")));
+        if let Some(referrer) = self.referrer(action, deletions).await {
+            return not_deleted(format!("{referrer} refers to it; remove the reference first"));
+        }
         if self.sender.stop.left_out().is_some() && !action.replaces() {
-            let reason = format!("{path}: resources that may need it were not read");
-            return Some(SyncError::NotDeleted(reason));
+            return not_deleted("resources that may need it were not read".to_owned());
         }
         let is_needed = |(dependency, by): &&(LogicalPath, LogicalPath)| {
             path.is_within(dependency) && !by.is_within(&path)
         };
         if let Some((_, by)) = self.needed.iter().find(is_needed) {
-            return Some(SyncError::NotDeleted(format!("{path}: {by}, which depends on it, is not deleted")));
+            return Some(still_needed(&path, by));
         }
         if let Some(created) = moved_to(&path, &self.missing) {
-            let reason = format!(
-                "{path}: {created}, which may be the same resource, could not be created; if it is another one, delete \
-                 {path} on the server, or remove both in one commit and add the new one in the next"
-            );
-            return Some(SyncError::NotDeleted(reason));
+            return not_deleted(format!(
+                "{created}, which may be the same resource, could not be created; if it is another one, delete {path} on \
+                 the server, or remove both in one commit and add the new one in the next"
+            ));
         }
         // Some servers confirm a deletion and complete it later. A second deletion would not help.
         let is_deleted = action.replaces() && self.doomed.contains(&path);
@@ -495,6 +486,21 @@ async fn save(written: Arc<WrittenValues>) {
     if let Ok(Err(error)) = blocking(LogicalPath::root(), move || Ok(written.save())).await {
         tracing::warn!(%error, "cannot record write-only attributes; they are written again by the next run");
     }
+}
+
+/// Returns the error of a deletion that is not sent, because what depends on its resource is not deleted.
+fn still_needed(path: &LogicalPath, by: &LogicalPath) -> SyncError {
+    SyncError::NotDeleted(format!("{path}: {by}, which depends on it, is not deleted"))
+}
+
+/// Whether a deletion was not sent because its resource may have to stay.
+fn is_refusal(failure: &Failure) -> bool {
+    failure.reason == FailureReason::Category(Category::Conflict) && failure.http_status.is_none()
+}
+
+/// Whether the deletion at `path`, which `needs` others, is sent before the one at `later`: it is below it, or depends on it.
+fn precedes(path: &LogicalPath, needs: &[LogicalPath], later: &LogicalPath) -> bool {
+    path != later && (path.is_within(later) || needs.iter().any(|needed| later.is_within(needed)))
 }
 
 /// Reports the outcome of an action as progress, and returns it.

@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::{Execution, save};
+use super::{Execution, is_refusal, precedes, save, still_needed};
 use crate::path::LogicalPath;
 use crate::sync::model::{Action, SyncError};
 
 /// The first deletion of a collection, and the declared resource of another collection that it may delete.
+#[derive(Clone)]
 struct Probe {
     action: Arc<Action>,
     collection: LogicalPath,
@@ -44,54 +45,65 @@ impl Execution {
             }
             // Fail the deletions that would delete others.
             for probe in failed {
-                self.spare(&probe.action, deletions);
+                self.spare_needed(&probe.action, deletions);
             }
             for probe in succeeded {
                 probed.insert(probe.collection.clone());
                 match &exist[&probe.twin] {
                     Ok(true) => {}
-                    Ok(false) => self.refuse(probe, deletions).await,
+                    Ok(false) => self.restore(probe, deletions).await,
                     Err(error) => {
-                        self.refuse_unknown(&probe.collection, &probe.twin, error, deletions);
-                        self.endangered.insert(probe.twin);
+                        self.refuse_unknown(&probe, error, deletions);
+                        self.endanger(probe.twin);
                     }
                 }
             }
         }
     }
 
+    /// Fails the deletions that wait for `failed`, which the server did not delete.
+    fn spare_needed(&mut self, failed: &Action, deletions: &mut Vec<Arc<Action>>) {
+        if self.report.failures.iter().any(|it| it.path == failed.path && is_refusal(it)) {
+            return self.spare(&failed.path, failed.depends_on(), deletions);
+        }
+        // Some servers delete children only together with their parent.
+        let needs =
+            |action: &&Arc<Action>| failed.depends_on().iter().any(|path| action.path.is_within(path));
+        for needed in deletions.iter().filter(needs).cloned().collect::<Vec<_>>() {
+            self.refuse(&needed, &still_needed(&needed.path, &failed.path), deletions);
+        }
+    }
+
     /// Fails the deletions of the collection of `probe`, which deleted a declared resource of another one. That is read
     /// again in the next pass.
-    async fn refuse(&mut self, probe: Probe, deletions: &mut Vec<Arc<Action>>) {
+    async fn restore(&mut self, probe: Probe, deletions: &mut Vec<Arc<Action>>) {
         let Probe { action, collection, twin } = probe;
         let rules = action.call().and_then(|call| call.declared.as_ref()).map(|declared| &declared.rules);
         if let Some((written, rules)) = self.sender.writer.session.written.clone().zip(rules) {
             written.share(&action.path, rules, &twin);
             save(written).await;
         }
-        if !self.selects(&twin) && !self.endangered.contains(&twin) {
+        // The server has the deleted one again as soon as the declared one is created again.
+        self.report.stats.pruned -= 1;
+        deletions.push(action);
+        self.refuse_all(&collection, deletions, |path| SyncError::Shared(path.clone(), twin.to_string()));
+        self.endanger(twin);
+    }
+
+    /// Lets the next pass read the declared resource at `path`, which the run may not have selected.
+    fn endanger(&mut self, path: LogicalPath) {
+        let is_selected = self.selects(&path);
+        if self.endangered.insert(path) && !is_selected {
             self.report.stats.targeted += 1;
             self.report.stats.unchanged += 1;
         }
-        let error = |path: &LogicalPath| SyncError::Shared(path.clone(), twin.to_string());
-        // The server has it again as soon as the declared one is created again.
-        self.report.stats.pruned -= 1;
-        self.report.failures.push(action.failed(&error(&action.path)));
-        self.spare(&action, deletions);
-        self.refuse_all(&collection, deletions, error);
-        self.endangered.insert(twin);
     }
 
-    /// Fails the deletions in `collection`, because the server does not answer whether it has `twin`.
-    fn refuse_unknown(
-        &mut self,
-        collection: &LogicalPath,
-        twin: &LogicalPath,
-        error: &SyncError,
-        deletions: &mut Vec<Arc<Action>>,
-    ) {
-        let why = format!("cannot determine whether the server also deletes {twin}: {error}");
-        self.refuse_all(collection, deletions, |path| SyncError::NotDeleted(format!("{path}: {why}")));
+    /// Fails the deletions of the collection of `probe`, because the server does not answer whether it has the declared one.
+    fn refuse_unknown(&mut self, probe: &Probe, error: &SyncError, deletions: &mut Vec<Arc<Action>>) {
+        let why = format!("cannot determine whether the server also deletes {}: {error}", probe.twin);
+        let error = |path: &LogicalPath| SyncError::NotDeleted(format!("{path}: {why}"));
+        self.refuse_all(&probe.collection, deletions, error);
     }
 
     /// Fails the deletions in `collection` that may delete a declared resource of another one.
@@ -101,20 +113,11 @@ impl Execution {
         deletions: &mut Vec<Arc<Action>>,
         error: impl Fn(&LogicalPath) -> SyncError,
     ) {
-        let is_alike = |action: &mut Arc<Action>| {
+        let is_alike = |action: &&Arc<Action>| {
             self.twins.contains_key(&action.path) && action.path.parent().as_ref() == Some(collection)
         };
-        for action in deletions.extract_if(.., is_alike).collect::<Vec<_>>() {
-            self.report.failures.push(action.failed(&error(&action.path)));
-            self.spare(&action, deletions);
-        }
-    }
-
-    /// Fails the deletions that wait for `failed`, which was not deleted.
-    fn spare(&mut self, failed: &Action, deletions: &mut Vec<Arc<Action>>) {
-        for action in deletions.extract_if(.., |action| precedes(failed, action)) {
-            let reason = format!("{}: {}, which depends on it, is not deleted", action.path, failed.path);
-            self.report.failures.push(action.failed(&SyncError::NotDeleted(reason)));
+        for action in deletions.iter().filter(is_alike).cloned().collect::<Vec<_>>() {
+            self.refuse(&action, &error(&action.path), deletions);
         }
     }
 
@@ -153,25 +156,19 @@ impl Execution {
         for action in deletions.clone() {
             let twin = self.twins.get(&action.path).cloned();
             let Some((twin, collection)) = twin.zip(action.path.parent()) else { continue };
-            if found.contains(&collection) || deletions.iter().any(|other| precedes(other, &action)) {
+            let is_preceded = |it: &Arc<Action>| precedes(&it.path, it.depends_on(), &action.path);
+            let is_refused = !deletions.iter().any(|it| it.path == action.path);
+            if found.contains(&collection) || is_refused || deletions.iter().any(is_preceded) {
                 continue;
             }
-            let existed = self.existed(&twin).await;
-            if existed.as_ref().is_ok_and(|existed| !existed) {
-                continue;
+            let probe = Probe { action, collection, twin };
+            match self.existed(&probe.twin).await {
+                Ok(false) => continue,
+                Ok(true) => probes.push(probe.clone()),
+                Err(error) => self.refuse_unknown(&probe, &error, deletions),
             }
-            found.insert(collection.clone());
-            match existed {
-                Ok(_) => probes.push(Probe { action, collection, twin }),
-                Err(error) => self.refuse_unknown(&collection, &twin, &error, deletions),
-            }
+            found.insert(probe.collection);
         }
         probes
     }
-}
-
-/// Whether the deletion `other` is sent before `action`: its resource is below that of `action`, or depends on it.
-fn precedes(other: &Action, action: &Action) -> bool {
-    let depends = other.depends_on().iter().any(|path| action.path.is_within(path));
-    other.path != action.path && (depends || other.path.is_within(&action.path))
 }

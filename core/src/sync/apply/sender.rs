@@ -48,8 +48,7 @@ impl Sender {
         if let Some(failed) = failed {
             let path = &action.path;
             return Err(if action.step == Step::Delete {
-                let reason = format!("{path}: {failed}, which depends on it, could not be deleted");
-                SyncError::NotDeleted(reason)
+                super::still_needed(path, &failed)
             } else {
                 SyncError::ParentFailed(path.clone(), failed)
             });

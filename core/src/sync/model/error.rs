@@ -72,7 +72,7 @@ pub enum SyncError {
     )]
     Shared(LogicalPath, String),
     /// A resource of the server cannot be compared with all declared resources.
-    #[error("cannot determine whether Git declares {0}: {1}")]
+    #[error("cannot determine whether a file at another path declares {0}: {1}")]
     Incomparable(LogicalPath, String),
     /// Two declared resources are the same one on the server. Holds the path of one and the name of the other.
     #[error(

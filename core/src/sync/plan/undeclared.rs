@@ -191,15 +191,17 @@ impl Candidates {
                 "Git declares {path}, which the server has at its address or below"
             ))));
         }
-        self.unless_shared(declared, deletion).await
+        if resets {
+            Ok(Fate::Needs(Box::new(deletion)))
+        } else {
+            self.unless_shared(declared, deletion).await
+        }
     }
 
     /// Decides about a deletion that the server may apply to a declared resource of another collection, too.
     async fn unless_shared(&self, declared: &Resource, deletion: Action) -> Result<Fate, SyncError> {
         let path = &declared.path;
-        let deletes = deletion.call().is_some_and(|call| call.request.method == Method::DELETE);
-        let twin = if deletes { self.claims.twin(path).await? } else { None };
-        let Some(twin) = twin else { return Ok(Fate::Needs(Box::new(deletion))) };
+        let Some(twin) = self.claims.twin(path).await? else { return Ok(Fate::Needs(Box::new(deletion))) };
         // A commit after the one that declared it last can state this.
         if *self.remote.rules(path).await?.resolved().on_remove() == OnRemove::Keep {
             return Ok(Fate::Kept(kept(path, "metadata states resource.onRemove: keep".to_owned())));
@@ -267,10 +269,8 @@ impl Candidates {
         .await?;
         let Some(listed) = listed else { return Ok(true) };
         let observed = Observed::new(listed.clone(), Some(entry.payload.clone()));
-        match self.claimant(&listed, &observed, &Beside::All).await {
-            Err(SyncError::NotDeleted(reason)) => Err(SyncError::Incomparable(path.clone(), reason)),
-            claimant => Ok(claimant?.is_some()),
-        }
+        let claimant = self.claimant(&listed, &observed, &Beside::All).await;
+        Ok(claimant.map_err(|error| incomparable(path, error))?.is_some())
     }
 
     /// Fails if another declared resource than `declared` is the `observed` one, or if the resource is to be deleted
@@ -281,7 +281,8 @@ impl Candidates {
         observed: &Observed,
         is_doomed: bool,
     ) -> Result<(), SyncError> {
-        if let Some(other) = self.claimant(declared, observed, &Beside::Nothing).await? {
+        let claimant = self.claimant(declared, observed, &Beside::Nothing).await;
+        if let Some(other) = claimant.map_err(|error| incomparable(&declared.path, error))? {
             return Err(SyncError::Claimed(declared.path.clone(), other.to_string()));
         }
         if is_doomed { check_alias(declared, observed) } else { Ok(()) }
@@ -452,6 +453,14 @@ impl Candidates {
         let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
         let has_same_id = id(own).zip(id(other)).map(|(own, other)| own == other);
         Ok(if own == other { Some(true) } else { has_same_id })
+    }
+}
+
+/// Returns the error of a comparison of the resource at `path` that is not to be deleted.
+fn incomparable(path: &LogicalPath, error: SyncError) -> SyncError {
+    match error {
+        SyncError::NotDeleted(reason) => SyncError::Incomparable(path.clone(), reason),
+        error => error,
     }
 }
 
