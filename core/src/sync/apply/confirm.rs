@@ -37,7 +37,7 @@ impl Attempt<'_> {
         let (status, shown) = (response.status.as_u16(), shown_instead(&differences, transforms));
         let message = format!("{path}: the server answered {status} to the update, but {shown}");
         let unconfirmed = Failure::local(path, "update", FailureReason::NeverConverges, message);
-        self.writer.note_unconfirmed(unconfirmed);
+        self.writer.unconfirmed.lock().push(unconfirmed);
         Ok(())
     }
 

@@ -230,16 +230,20 @@ impl Attempt<'_> {
         let (read, id) = self.read_created(desired, shown).await;
         let observed = match read {
             Ok(observed) => observed,
-            Err(error) if error.category() == Category::Transport => {
-                // It exists, so the further pass must not create it even if the server does not show it yet.
-                self.expect(desired);
-                let _ = self.rest.set(Rest::Unread);
-                return self.done_or_not(desired, response, id);
-            }
             // Later runs would not find it either.
-            Err(error @ SyncError::Undecided(..)) => return Err(error),
-            // The create itself succeeded, and some servers do not show all resources.
-            Err(_) => return self.done_or_not(desired, response, id),
+            Err(error @ SyncError::Undecided(..)) if error.category() != Category::Transport => {
+                return Err(error);
+            }
+            Err(error) => {
+                // The create itself succeeded, and some servers do not show all resources.
+                let id = self.done_or_not(desired, response, id)?;
+                if error.category() == Category::Transport {
+                    // The further pass must not create it even if the server does not show it yet.
+                    self.expect(desired);
+                    let _ = self.rest.set(Rest::Unread);
+                }
+                return Ok(id);
+            }
         };
         if observed.payload.is_none() {
             return Err(self.not_shown(desired, response, id).await);
@@ -259,7 +263,7 @@ impl Attempt<'_> {
                 let path = self.path();
                 let message = format!("{path}: created, but differs and cannot be updated: {error}");
                 let remark = Failure::local(path, "update", FailureReason::NeverConverges, message);
-                self.writer.note_unconfirmed(remark);
+                self.writer.unconfirmed.lock().push(remark);
             }
             Err(_) => {}
         }

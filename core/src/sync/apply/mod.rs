@@ -25,13 +25,14 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::observe::file_at;
 use super::plan::Plan;
 use super::plan::graph::Order;
 use super::plan::survey::Surveyor;
 use super::tasks::blocking;
 use crate::error::Category;
 use crate::path::LogicalPath;
-use crate::repository::{self, ResourceFile, Tree};
+use crate::repository::Tree;
 use crate::sync::model::{
     Action, Candidate, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Scope,
     Selection, Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
@@ -147,7 +148,8 @@ impl Execution {
                 } else if let Some(given) = self.sender.writer.given.get(&path) {
                     selection.given.push(given.clone());
                 } else {
-                    selection.resources.extend(files(&session, path).await);
+                    // An earlier pass has read it.
+                    selection.resources.extend(file_at(&session.tree, &path).await.ok().flatten());
                 }
             }
             let (options, stop) = (&self.options, &self.sender.stop);
@@ -191,7 +193,7 @@ impl Execution {
         }
         for (path, looked_at) in self.sender.writer.references().take_outdated() {
             // An incremental run has not looked at all of them, and they may no longer be declared.
-            if !looked_at && files(&self.sender.writer.session, path.clone()).await.is_some() {
+            if !looked_at && self.sender.writer.referred.is_declared(&path).await.unwrap_or(false) {
                 self.report.stats.targeted += 1;
                 self.report.stats.unchanged += 1;
                 affected.insert(path);
@@ -468,7 +470,7 @@ impl Execution {
             }
         }
         report.ids = sender.writer.ids.take();
-        report.unconfirmed = sender.writer.take_unconfirmed();
+        report.unconfirmed = std::mem::take(&mut *sender.writer.unconfirmed.lock());
         report.unconfirmed.sort_by(|a, b| a.path.cmp(&b.path));
         report.unconfirmed.dedup_by(|a, b| a.path == b.path);
         report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
@@ -509,14 +511,6 @@ fn shown(options: &Options, action: &Action, outcome: Result<Done, SyncError>) -
         progress.executed(&action.path, outcome.as_ref().ok().map(|done| done.step));
     }
     outcome
-}
-
-/// Returns the file that declares the resource at `path`.
-async fn files(session: &Session, path: LogicalPath) -> Option<ResourceFile> {
-    let tree = Arc::clone(&session.tree);
-    let file = blocking(path.clone(), move || Ok(repository::resource_file(tree.as_ref(), &path)?)).await;
-    // The file was read in an earlier pass.
-    file.ok().flatten()
 }
 
 /// Returns the failed create that may replace the resource at `path` below a renamed parent, or under the same name in

@@ -8,7 +8,7 @@ use http::Method;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore, SemaphorePermit};
 
-use super::write::{Prepared, Writer};
+use super::write::Writer;
 use crate::path::LogicalPath;
 use crate::sync::model::{Action, Call, Done, Step, Stop, SyncError};
 
@@ -69,12 +69,8 @@ impl Sender {
 
     async fn prepare_and_write(&self, action: &Action) -> Result<Done, SyncError> {
         let prepared = self.writer.prepare(action).await?;
-        let (action, call) = match &prepared {
-            Prepared::AsPlanned => (action, action.call()),
-            Prepared::Call(call) => (action, Some(call.as_ref())),
-            Prepared::Again(again) => (again.as_ref(), again.call()),
-        };
-        let Some(call) = call else { return Ok(Done::NOTHING) };
+        let action = prepared.as_deref().unwrap_or(action);
+        let Some(call) = action.call() else { return Ok(Done::NOTHING) };
         let written = {
             let _turn = self.turn(action, call).await?;
             self.writer.write(action, call).await

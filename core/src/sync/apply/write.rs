@@ -23,16 +23,6 @@ use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::evaluated;
 use crate::transport::retry::backoff;
 
-/// What is sent for an action.
-pub enum Prepared {
-    /// The request of the plan, if there is one.
-    AsPlanned,
-    /// Another request.
-    Call(Box<Call>),
-    /// Another action, because the resource has changed since the plan.
-    Again(Box<Action>),
-}
-
 /// Sends the actions of one plan.
 pub struct Writer {
     pub session: Session,
@@ -51,7 +41,7 @@ pub struct Writer {
     /// The resources that failed in a plan of the run, with the categories of their failures.
     pub failed: Mutex<HashMap<LogicalPath, Option<Category>>>,
     /// The resources that differ after a successful update, unless recurrences are watched.
-    unconfirmed: Mutex<Vec<Failure>>,
+    pub unconfirmed: Mutex<Vec<Failure>>,
 }
 
 impl Writer {
@@ -96,11 +86,6 @@ impl Writer {
         path.ancestors().filter_map(|parent| created.get(&parent).copied()).reduce(|all, known| all && known)
     }
 
-    /// Records a remark about a resource that was written.
-    pub fn note_unconfirmed(&self, remark: Failure) {
-        self.unconfirmed.lock().push(remark);
-    }
-
     /// Returns the nearest parent of the resource of `action` that failed in a plan of the run and was not created since, if
     /// it is not certain that the resource is below this parent: the server does not have the parent, or its name is that of
     /// another one. Or if the server refuses to show the parent and only a list proves the absence of the resource, because
@@ -122,19 +107,15 @@ impl Writer {
         is_doubtful.then_some(failed)
     }
 
-    /// Removes and returns the resources that differ after a successful update.
-    pub fn take_unconfirmed(&self) -> Vec<Failure> {
-        std::mem::take(&mut *self.unconfirmed.lock())
-    }
-
     /// The contents of resources that others refer to. Those that were written since are not among them.
     pub fn references(&self) -> Arc<References> {
         self.referred.references()
     }
 
-    /// Returns the request of `action` if it differs from the one in the plan: a create may have none in the plan, and
-    /// a parent that was just created may have another name on the server.
-    pub async fn prepare(&self, action: &Action) -> Result<Prepared, SyncError> {
+    /// Returns what is sent instead of the planned `action`, if anything: a create may have no request in the plan, and a
+    /// parent that was just created may have another name on the server.
+    pub async fn prepare(&self, action: &Action) -> Result<Option<Box<Action>>, SyncError> {
+        // Where its parents are now.
         let (waited, planned) = match &action.sending {
             Sending::WhenSent(at) => (true, at.as_deref()),
             _ => (false, action.call().and_then(|call| call.at.as_ref())),
@@ -145,25 +126,28 @@ impl Writer {
             self.referred.look_at(&declared);
             has_new_name = declared.has_unknown_name();
         }
+        // A parent that failed.
         if action.step != Step::Delete
             && let Some(parent) = self.failed_parent(action).await
             && (action.step == Step::Create || self.desired(&action.path).await?.rules.resolved().singleton)
         {
             return Err(SyncError::ParentFailed(action.path.clone(), parent));
         }
+        // An update is decided with the current state.
         if action.step == Step::Update
             && let Some(again) = self.below_new_parents(action, at.as_ref(), planned).await?
         {
-            return Ok(again);
+            return Ok(Some(again));
         }
         if waited && action.step == Step::Update {
             let desired = self.desired(&action.path).await?;
             let observed = self.referred.with_references_only().read(&desired).await?;
-            return self.again(action, desired, observed).await;
+            return self.again(action, desired, observed).await.map(Some);
         }
+        // A create gets its request.
         let knows_parents = self.knows_new_parents(&action.path).unwrap_or(true);
         if action.step != Step::Create || at.as_ref() == planned && !waited && knows_parents {
-            return Ok(Prepared::AsPlanned);
+            return Ok(None);
         }
         let requested = action.reason == Reason::Requested;
         let (desired, _) = self.desired_first(action).await?;
@@ -176,24 +160,25 @@ impl Writer {
             let observed = self.referred.with_references_only().read(&at).await?;
             if observed.payload.is_some() {
                 let desired = self.desired(&action.path).await?;
-                return self.again(action, desired, observed).await;
+                return self.again(action, desired, observed).await.map(Some);
             }
         }
         let create = if requested { Call::create } else { Call::create_first };
         let call = evaluated(desired, move |desired| create(desired, &at)).await?;
-        Ok(Prepared::Call(Box::new(call)))
+        let made = Action::new(action.path.clone(), Step::Create, action.reason);
+        Ok(Some(Box::new(made.sending(Ok(call)))))
     }
 
-    /// Decides `action` again with the state that was `observed` now.
+    /// Decides the create or update `action` again with the state that was `observed` now.
     async fn again(
         &self,
         action: &Action,
         desired: Resource,
         observed: Observed,
-    ) -> Result<Prepared, SyncError> {
+    ) -> Result<Box<Action>, SyncError> {
         let again = self.decided((action.step, action.reason), desired, observed).await?;
-        let again = again.map(|again| Box::new(Action { mark: action.mark.clone(), ..again }));
-        Ok(again.map_or(Prepared::AsPlanned, Prepared::Again))
+        let nothing = || Action::new(action.path.clone(), Step::Skip, action.reason);
+        Ok(Box::new(Action { mark: action.mark.clone(), ..again.unwrap_or_else(nothing) }))
     }
 
     /// Returns the update of a singleton below a parent that the run has created, `at` the id of the parent: at its name may
@@ -203,7 +188,7 @@ impl Writer {
         action: &Action,
         at: Option<&LogicalPath>,
         planned: Option<&LogicalPath>,
-    ) -> Result<Option<Prepared>, SyncError> {
+    ) -> Result<Option<Box<Action>>, SyncError> {
         let lacks_ids = self.knows_new_parents(&action.path) == Some(false);
         if at == planned && !lacks_ids {
             return Ok(None);
@@ -502,8 +487,8 @@ impl<'a> Attempt<'a> {
         if let (Step::Create, Some(call)) = (step, again.call()) {
             return Box::pin(self.create_again(&again, call)).await;
         }
-        if meaningless {
-            again.unguard();
+        if meaningless && let Sending::Ready(call) = &mut again.sending {
+            call.unguard();
         }
         let Some(call) = again.call() else { return Ok(step) };
         match self.exchange(&call.request).await {

@@ -147,18 +147,8 @@ pub enum Reason {
 impl Action {
     pub(crate) fn new(path: LogicalPath, step: Step, reason: Reason) -> Self {
         let (differences, sending) = (Vec::new(), Sending::Nothing);
-        let depends_on = None;
-        Self {
-            path,
-            step,
-            reason,
-            differences,
-            depends_on,
-            compared: None,
-            sending,
-            mark: None,
-            content: None,
-        }
+        let (depends_on, compared, mark, content) = (None, None, None, None);
+        Self { path, step, reason, differences, depends_on, compared, sending, mark, content }
     }
 
     /// Returns the paths that the action depends on.
@@ -238,25 +228,13 @@ impl Action {
         }
     }
 
-    /// Sends the request whatever version the server has.
-    pub(crate) fn unguard(&mut self) {
-        match &mut self.sending {
-            Sending::Ready(call) => call.unguard(),
-            Sending::Replacing(calls) => calls.0.unguard(),
-            _ => {}
-        }
-    }
-
     /// Returns the create that follows the deletion of a replacement.
     pub(crate) fn recreation(&self) -> Option<&Call> {
         if let Sending::Replacing(calls) = &self.sending { Some(&calls.1) } else { None }
     }
 
+    /// Returns the request of an action that was decided again, which replaces nothing.
     pub(crate) fn into_call(self) -> Option<Box<Call>> {
-        match self.sending {
-            Sending::Ready(call) => Some(call),
-            Sending::Replacing(calls) => Some(Box::new(calls.0)),
-            _ => None,
-        }
+        if let Sending::Ready(call) = self.sending { Some(call) } else { None }
     }
 }

@@ -16,7 +16,7 @@ use crate::server::Request;
 ///
 /// A plan that is shown holds encoded bodies: they are smaller than payloads, and encoding errors occur before anything
 /// is sent. Requests that only a rare answer needs are made after that answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Call {
     pub request: Request,
     /// The logical path of the resource on the server, if it differs from the declared one.
@@ -140,19 +140,7 @@ impl Call {
     fn new(request: Request, resource: &Resource, at: &Resource) -> Self {
         let at = (at.path != resource.path).then(|| at.path.clone());
         let has_write_only = resource.write_only().next().is_some();
-        let (states_id, deferred, on_missing) = (false, Vec::new(), None);
-        Self {
-            request,
-            at,
-            names: None,
-            states_id,
-            deferred,
-            has_write_only,
-            on_missing,
-            by_name: false,
-            guarded: None,
-            declared: None,
-        }
+        Self { request, at, has_write_only, ..Self::default() }
     }
 
     /// Removes the required version from the request.

@@ -41,14 +41,21 @@ async fn reserved(session: &Session, file: ResourceFile) -> Result<Resource, Syn
     }
 }
 
+/// Returns the file in `tree` that declares the resource at `path`.
+pub(crate) async fn file_at(
+    tree: &Arc<dyn Tree>,
+    path: &LogicalPath,
+) -> Result<Option<ResourceFile>, SyncError> {
+    let (tree, at) = (Arc::clone(tree), path.clone());
+    blocking(path.clone(), move || Ok(repository::resource_file(tree.as_ref(), &at)?)).await
+}
+
 /// Like [`desired_at`], but a resource that needs much memory waits for its share.
 pub(crate) async fn reserved_at(
     session: &Session,
     path: &LogicalPath,
 ) -> Result<Option<Resource>, SyncError> {
-    let (tree, at) = (Arc::clone(&session.tree), path.clone());
-    let file = blocking(path.clone(), move || Ok(repository::resource_file(tree.as_ref(), &at)?)).await?;
-    match file {
+    match file_at(&session.tree, path).await? {
         Some(file) => reserved(session, file).await.map(Some),
         None => Ok(None),
     }

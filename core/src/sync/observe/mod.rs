@@ -4,6 +4,7 @@
 //! ```text
 //! desired          desired resources, with defaults and secrets
 //! lookup           a declared resource by its names on the server
+//! listed           the members of a list
 //! asked            answers that the reads of a run share
 //! once, contents   values that tasks share; contents that were read, for references
 //! server           one request and its decoded answer

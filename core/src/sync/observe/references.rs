@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use super::contents::{Content, Expected, Seen};
-use super::desired::desired_at;
+use super::desired::{desired_at, file_at};
 use super::once::cell;
 use super::server::{Remote, Waiting};
 use crate::error::{Categorized, Category};
@@ -18,7 +18,6 @@ use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
-use crate::repository;
 use crate::secrets::placeholder_places;
 use crate::sync::model::{JqReader, Observed, Resource, SyncError, Unresolved, add_texts};
 use crate::sync::tasks::blocking;
@@ -299,9 +298,7 @@ impl Remote {
 
     /// Whether Git declares the resource at `path`.
     pub(crate) async fn is_declared(&self, path: &LogicalPath) -> Result<bool, SyncError> {
-        let (tree, at) = (Arc::clone(&self.session.tree), path.clone());
-        let file = move || Ok(repository::resource_file(tree.as_ref(), &at)?);
-        Ok(blocking(path.clone(), file).await?.is_some())
+        Ok(file_at(&self.session.tree, path).await?.is_some())
     }
 }
 

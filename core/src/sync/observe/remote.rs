@@ -415,7 +415,7 @@ impl Remote {
         match read {
             Err(error)
                 if error.category() == Category::NotFound
-                    || !doomed && Box::pin(self.is_refused_without_parent(&at, &error)).await =>
+                    || Box::pin(self.is_refused_without_parent(&at, &error, doomed)).await =>
             {
                 Ok(Observed::new(at, None))
             }
@@ -430,14 +430,14 @@ impl Remote {
             SyncError::Undecided(..) => {
                 at.rules.reads_from_list() && self.parent_is_absent(&at.path, doomed).await
             }
-            _ => !doomed && self.is_refused_without_parent(at, error).await,
+            _ => self.is_refused_without_parent(at, error, doomed).await,
         }
     }
 
     /// Whether the server refuses the read of `at`, and its parent is proven absent. Some servers answer 400, 403
     /// or 500 for everything below a parent that does not exist.
-    async fn is_refused_without_parent(&self, at: &Resource, error: &SyncError) -> bool {
-        error.is_refusal() && Box::pin(self.parent_is_absent(&at.path, false)).await
+    async fn is_refused_without_parent(&self, at: &Resource, error: &SyncError, doomed: bool) -> bool {
+        error.is_refusal() && Box::pin(self.parent_is_absent(&at.path, doomed)).await
     }
 
     /// Whether a resource whose address shows another alias was applied under the same id before, at its path or at a

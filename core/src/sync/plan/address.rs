@@ -9,7 +9,7 @@ use crate::server::Request;
 use crate::sync::model::{Resource, SyncError, request};
 use crate::sync::observe::refers;
 
-/// The address of a read. Servers of remote procedures have one path for all resources, and their names in the body.
+/// The address of a request. Servers of remote procedures have one path for all resources, and their names in the body.
 #[derive(PartialEq, Hash)]
 pub struct Address {
     pub path: String,

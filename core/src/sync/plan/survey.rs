@@ -392,7 +392,7 @@ impl Surveyor {
             self.session.knowledge.shown(&desired);
         }
         if converges && observed.other_alias(&Wanted::of(&desired)).is_some() {
-            self.candidates.check_sole(&desired, &observed, false).await?;
+            self.candidates.check_sole(&desired, &observed).await?;
         }
         let is_copy = self.options.intent != Intent::Delete && self.may_be_a_copy(&desired, &observed).await;
         let copied = is_copy.then(|| (desired.clone(), observed.clone()));
@@ -530,7 +530,8 @@ impl Surveyor {
             observed => observed?,
         };
         if observed.payload.is_some() {
-            self.candidates.check_sole(&desired, &observed, true).await?;
+            self.candidates.check_sole(&desired, &observed).await?;
+            check_alias(&desired, &observed)?;
         }
         Ok((desired, observed))
     }

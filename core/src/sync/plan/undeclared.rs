@@ -23,7 +23,7 @@ use crate::server::Request;
 use crate::sync::model::{
     Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, is_alike,
 };
-use crate::sync::observe::{Remote, desired_at};
+use crate::sync::observe::{Remote, desired_at, file_at};
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The decision for a declared resource or a candidate for deletion.
@@ -74,13 +74,11 @@ enum Beside {
 
 impl Beside {
     async fn has(&self, path: &LogicalPath) -> Result<bool, SyncError> {
-        let tree = match self {
-            Self::Nothing => return Ok(false),
-            Self::All => return Ok(true),
-            Self::In(tree) => Arc::clone(tree),
-        };
-        let path = path.clone();
-        blocking(path.clone(), move || Ok(repository::resource_file(tree.as_ref(), &path)?.is_some())).await
+        match self {
+            Self::Nothing => Ok(false),
+            Self::In(tree) => Ok(file_at(tree, path).await?.is_some()),
+            Self::All => Ok(true),
+        }
     }
 }
 
@@ -144,10 +142,6 @@ impl Candidates {
                 let namesake = self.namesake(declared, &shown).await?;
                 let namesake = namesake.ok_or(SyncError::Undecided(path, Doubt::AnotherAlias(shown)))?;
                 return Ok(Fate::Kept(kept_as(&declared.path, namesake)));
-            }
-            // Some servers answer 403 below a parent that they do not have.
-            Err(error) if error.is_refusal() && remote.parent_is_absent(&declared.path, true).await => {
-                return Ok(Fate::Gone);
             }
             read => read?,
         };
@@ -273,19 +267,13 @@ impl Candidates {
         Ok(claimant.map_err(|error| incomparable(path, error))?.is_some())
     }
 
-    /// Fails if another declared resource than `declared` is the `observed` one, or if the resource is to be deleted
-    /// and has another alias.
-    pub async fn check_sole(
-        &self,
-        declared: &Resource,
-        observed: &Observed,
-        is_doomed: bool,
-    ) -> Result<(), SyncError> {
+    /// Fails if another declared resource than `declared` is the `observed` one.
+    pub async fn check_sole(&self, declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
         let claimant = self.claimant(declared, observed, &Beside::Nothing).await;
         if let Some(other) = claimant.map_err(|error| incomparable(&declared.path, error))? {
             return Err(SyncError::Claimed(declared.path.clone(), other.to_string()));
         }
-        if is_doomed { check_alias(declared, observed) } else { Ok(()) }
+        Ok(())
     }
 
     /// Fails if another declared resource is the `observed` one, as far as both can be compared: a copied file may have the
