@@ -153,11 +153,15 @@ fn a_content_with_the_names_of_another_resource_is_not_saved() {
     server.put("/artifacts/sms", json!({"text": "sms"}));
     let metadata = ("artifacts/_/metadata.yaml", "resource: {id: /id, alias: /id}\n");
     let place = Place::new(server, &[metadata]);
-    let reason = "by resource.id and resource.alias, the content of /artifacts/mail has the names of another resource, \
+    let member = "by resource.id and resource.alias, the content of /artifacts/mail has the names of another resource, \
                   which the file would declare; correct both in artifacts/_/metadata.yaml";
-    for command in
-        [&["import"][..], &["resource", "save", "/artifacts/mail"], &["resource", "save", "/artifacts/"]]
-    {
+    let entry = "shows it with the id mail, but the server shows another resource at its address; correct resource.id, or \
+                 state operations.get.path or operations.get.from: list; the place is artifacts/_/metadata.yaml";
+    for (command, reason) in [
+        (&["import"][..], entry),
+        (&["resource", "save", "/artifacts/mail"], member),
+        (&["resource", "save", "/artifacts/"], entry),
+    ] {
         let run = place.run(command);
         assert!(run.code == 2 && format!("{run}").contains(reason), "{run}");
         assert!(!place.home.path("repo/artifacts/mail/resource.json").exists(), "{run}");

@@ -238,9 +238,10 @@ impl Pager<'_> {
             complete |= self.entries == Some(total);
             self.total = self.total.max(total);
         }
-        // Such a number may count only the page, so it can show missing entries but not a complete list.
+        // Such a number may count only the page, so it shows missing entries, and a complete list only if no page follows.
         let counts = numbers(page.answer, &COUNTS).max().unwrap_or_default();
         lacks |= self.entries.is_some_and(|entries| counts > entries);
+        complete |= self.entries == Some(counts) && states_no_next(page.answer);
         self.total = self.total.max(counts);
         if let Some(link) = page.link.or_else(|| page.next.and_then(as_reference)) {
             return NextPage::At(link.to_owned());
@@ -258,6 +259,11 @@ impl Pager<'_> {
             next => next,
         }
     }
+}
+
+/// Whether the answer shows the member of a next URL with null.
+fn states_no_next(answer: &Value) -> bool {
+    holders(answer).any(|holder| URLS.iter().any(|key| holder.get(key).is_some_and(Value::is_null)))
 }
 
 /// Returns the next page according to the body of a list response: its URL, which is a string or an object with

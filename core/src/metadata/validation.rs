@@ -112,15 +112,19 @@ impl Validation {
             self.check_assertions(completed)?;
         }
         let Some((reference, schema)) = &self.schema else { return Ok(()) };
-        let completed = schema.complete(body, path_fields);
-        let body = completed.as_ref().unwrap_or(body);
-        match schema.check(body) {
-            // Servers show null for what is not set, and most documents do not state that.
-            Err(violation) if schema.check(&without_nulls(body)).is_err() => {
-                Err(ValidationError::Schema { schema: reference.clone(), violation })
-            }
-            _ => Ok(()),
-        }
+        // Servers show null for what is not set, and most documents do not state that.
+        let fits = |body: &Value| {
+            schema.check(body).or_else(|violation| schema.check(&without_nulls(body)).map_err(|_| violation))
+        };
+        let Err(alone) = fits(body) else { return Ok(()) };
+        let is_added = |name: &str| path_fields.contains_key(name) && body.get(name).is_none();
+        let violation = match schema.complete(body, path_fields).map(|completed| fits(&completed)) {
+            Some(Ok(())) => return Ok(()),
+            // A field of the path is not sent.
+            Some(Err(violation)) if !violation.at.strip_prefix('/').is_some_and(is_added) => violation,
+            _ => alone,
+        };
+        Err(ValidationError::Schema { schema: reference.clone(), violation })
     }
 
     fn check_required(&self, body: &Value) -> Result<(), ValidationError> {

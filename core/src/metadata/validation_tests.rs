@@ -8,6 +8,12 @@ use crate::error::{Categorized, Category};
 use crate::metadata::document::{Document, Layers, OperationName};
 use crate::payload::{PayloadType, decode};
 
+/// Django REST framework describes the ids that the server assigns in this way.
+const READ_ONLY: &[u8] =
+    br#"{"openapi": "3.0.3", "info": {"title": "t", "version": "1"}, "paths": {"/groups": {"post":
+    {"requestBody": {"content": {"application/json": {"schema": {"type": "object", "properties": {"id":
+    {"type": "integer", "readOnly": true}, "name": {"type": "string"}}, "required": ["id", "name"]}}}},
+    "responses": {"201": {"description": ""}}}}}}"#;
 const PETS: &[u8] = include_bytes!("../../tests/fixtures/openapi/petstore-3.0.yaml");
 const TILLS: &[u8] = include_bytes!("../../tests/fixtures/openapi/tills-3.1.json");
 const CLIENTS: &[u8] = include_bytes!("../../tests/fixtures/openapi/clients-2.0.yaml");
@@ -174,6 +180,14 @@ fn without_document(#[case] validate: &str, #[case] body: &str, #[case] fields: 
     "{name: t1, size: null}",
     "{shopId: rio, region: eu}",
     ""
+)]
+#[case::field_of_the_path_with_another_type(READ_ONLY, "POST /groups", "{name: G1}", "{id: G1}", "")]
+#[case::fault_beside_a_field_of_the_path(
+    READ_ONLY,
+    "POST /groups",
+    "{name: 1}",
+    "{id: G1}",
+    "/name: expected a string, found an integer"
 )]
 #[case::field_below_an_explicit_one(
     TILLS,

@@ -38,6 +38,7 @@ mod server_limits;
 mod shared_collections;
 mod stated_failures;
 mod stops;
+mod two_ids;
 mod unconfirmed;
 mod unfindable;
 mod versions;

@@ -144,3 +144,29 @@ async fn a_list_without_further_pages_proves_no_absence(
     assert_eq!(world.sync_on(server.url(), &[]).await.stats.unchanged, 1);
     assert_eq!(server.writes(), Vec::<String>::new());
 }
+
+/// Without metadata about pages: Django REST framework states the end by null, and `count` counts all entries.
+#[rstest]
+#[case::end(json!({"count": 20, "next": null}), true)]
+#[case::only_a_count(json!({"count": 20}), false)]
+#[case::another_count(json!({"count": 7, "next": null}), false)]
+#[tokio::test]
+async fn a_list_that_states_its_end_is_whole(#[case] members: Value, #[case] is_whole: bool) {
+    let server = ApiServer::start(&["/labels"], move |request, store| {
+        if request.is("GET", "/labels") && store.members("/labels").len() == 20 {
+            let mut list = members.clone();
+            list["results"] = Value::Array(store.members("/labels"));
+            return Answer::json(200, &list);
+        }
+        request.rest(store, Ids::Given)
+    });
+    for number in 0..20 {
+        server.put(&format!("/labels/{number}"), json!({"id": number, "name": format!("label {number}")}));
+    }
+    let files = [
+        ("labels/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("labels/zeta/resource.json", r#"{"name":"zeta"}"#),
+    ];
+    let report = World::new(Config::default(), &files).sync_on(server.url(), &[]).await;
+    assert_eq!(report.stats.created, usize::from(is_whole), "{report:?}");
+}

@@ -18,6 +18,9 @@ const WELL_KNOWN: [&str; 7] = ["clientId", "alias", "name", "id", "key", "uuid",
 /// Attributes that name a resource whose id the server assigns, in order.
 const STATED: [&str; 8] = ["clientId", "alias", "name", "slug", "key", "uid", "username", "title"];
 
+/// Attributes that are ids themselves, and not the id of something else.
+const OWN_IDS: [&str; 4] = ["iid", "uid", "uuid", "guid"];
+
 /// The attributes that hold id and alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFields {
@@ -77,8 +80,7 @@ pub fn fields(
     if let Some(alias) =
         document.and_then(|document| stated_alias(document, collection?, shape, &attributes, &chosen.alias))
     {
-        let id = if attributes.contains("id") { "id".to_owned() } else { chosen.alias };
-        chosen = IdentityFields { id, alias, basis: Basis::Schema, ..chosen };
+        chosen = IdentityFields { alias, basis: Basis::Schema, ..chosen };
     }
     IdentityFields { secrets: secrets(target, &attributes), ..chosen }
 }
@@ -137,7 +139,8 @@ fn choose(
     let is_variable = by_variable == Some(alias.as_str());
     // A name such as `clientId` is the id itself if the schema has no `id`.
     let is_stated = attributes.contains(&alias) && !attributes.contains("id");
-    let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id" && !is_stated;
+    let is_own = OWN_IDS.contains(&alias.to_ascii_lowercase().as_str());
+    let names_an_id = alias.to_ascii_lowercase().ends_with("id") && alias != "id" && !is_own && !is_stated;
     let id = if (!is_variable && attributes.contains("id")) || names_an_id { "id" } else { &alias };
     let basis = match by_variable {
         _ if attributes.contains(&alias) => Basis::Schema,
@@ -187,6 +190,7 @@ mod tests {
     #[case::variable_is_an_attribute(Some("code"), &["code", "id"], Some("shops"), "code", "code")]
     #[case::variable_ignoring_case(Some("CODE"), &["code"], Some("shops"), "code", "code")]
     #[case::variable_names_an_id(Some("shopId"), &["shopId", "id"], Some("shops"), "id", "shopId")]
+    #[case::variable_beside_an_id(Some("iid"), &["id", "iid", "title"], Some("issues"), "iid", "iid")]
     #[case::variable_is_the_only_id(Some("shopId"), &["shopId", "name"], Some("shops"), "shopId", "shopId")]
     #[case::well_known(Some("x"), &["uid", "name"], Some("shops"), "name", "name")]
     #[case::well_known_with_id(Some("shopId"), &["id", "name"], Some("shops"), "id", "name")]

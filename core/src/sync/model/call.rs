@@ -124,6 +124,9 @@ impl Call {
             }
             // Some servers address writes by a field that only they know.
             _ => {
+                if !stated(operation) {
+                    self.use_remote_id(operation, at, observed);
+                }
                 let elsewhere = observed_scope(at, observed).render(operation).ok();
                 let elsewhere = elsewhere.filter(|elsewhere| elsewhere.path != self.request.path);
                 self.on_missing =
@@ -135,6 +138,19 @@ impl Call {
         self.guarded =
             observed.version.as_ref().and_then(|version| version.guard(&mut self.request)).map(Box::new);
         self
+    }
+
+    /// Addresses the write by the id of the resource on the server instead of the member `id` of its payload, unless the
+    /// `observed` one was read by the latter.
+    fn use_remote_id(&mut self, operation: OperationName, at: &Resource, observed: &Observed) {
+        let name = |path: &str| path.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
+        let read_at = observed.read_at.as_deref();
+        if at.has_other_id()
+            && read_at.is_none_or(|read_at| name(read_at) != name(&self.request.path))
+            && let Ok(Rendered { path, encoded, .. }) = at.without_other_id().render(operation)
+        {
+            (self.request.path, self.request.encoded) = (path, encoded);
+        }
     }
 
     fn new(request: Request, resource: &Resource, at: &Resource) -> Self {

@@ -495,6 +495,11 @@ pub enum Doubt {
         "its payload states the id {0}, but the list of its collection does not show the resource with this id, so it may belong to another collection; correct or remove the id in the payload, or state operations.list so that it shows all resources"
     )]
     NotAMember(String),
+    /// The list shows it with this id, and another resource is at the address of the entry.
+    #[error(
+        "the list of its collection shows it with the id {0}, but the server shows another resource at its address; correct resource.id, or state operations.get.path or operations.get.from: list"
+    )]
+    AnotherThere(String),
     /// The server redirects to the first path, where another name is in the place of the second one.
     #[error(
         "the server redirects to {0}, which has another name in the place of \"{1}\", so the resource was renamed or moved on the server; change its name or path in Git or on the server"

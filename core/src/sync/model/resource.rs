@@ -234,6 +234,19 @@ impl Resource {
         Ok(self.evaluation()?.render(operation)?)
     }
 
+    /// Whether its member `id`, which templates use, is not its id on the server.
+    pub(crate) fn has_other_id(&self) -> bool {
+        let remote_id = self.identity.remote_id.as_str();
+        let is_other = |id: &Value| id.scalar_text().is_none_or(|id| id.trim() != remote_id);
+        !remote_id.is_empty() && self.payload.get("id").is_some_and(is_other)
+    }
+
+    /// Returns the resource without its member `id`, so that templates use its id on the server.
+    pub(crate) fn without_other_id(&self) -> Self {
+        let id = Pointer::from_token("id");
+        Self { payload: Arc::new(id.remove(self.payload.as_ref().clone())), ..self.clone() }
+    }
+
     /// Whether its create is a PUT to the address of its read, which is idempotent.
     pub(crate) fn is_created_by_put(&self) -> bool {
         let Ok(create) = self.render(OperationName::Create) else { return false };

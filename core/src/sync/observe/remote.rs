@@ -270,8 +270,11 @@ impl Remote {
             return Box::pin(self.observe_by_ids(wanted, doomed)).await;
         }
         // For most resources, the address of their names is sufficient.
-        match self.read_at(wanted).await {
-            Ok(observed) if is_by_name(wanted, &observed) => Ok(observed),
+        let read = self.read_at(wanted).await;
+        if read.as_ref().is_ok_and(|observed| is_by_name(wanted, observed)) {
+            return read;
+        }
+        match self.or_by_remote_id(wanted, read, &wanted.identity).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => {
                 Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
@@ -287,6 +290,16 @@ impl Remote {
         }
     }
 
+    /// Returns the `read` of `at`, or that by its id on the server if only the latter shows the resource with these names:
+    /// the member `id` of its payload may be another number, such as that of an issue of GitLab, whose address has the `iid`.
+    async fn or_by_remote_id(&self, at: &Resource, read: Read, names: &Identity) -> Read {
+        if !at.has_other_id() || read.as_ref().is_ok_and(|observed| has_names(observed, names)) {
+            return read;
+        }
+        let again = Box::pin(self.read_at(&at.without_other_id())).await;
+        if again.as_ref().is_ok_and(|observed| has_names(observed, names)) { again } else { read }
+    }
+
     /// Reads a resource whose requests need the ids of its parents.
     async fn observe_by_ids(&self, wanted: &Resource, doomed: bool) -> Result<Observed, SyncError> {
         let (at, Place { doubt, is_absent, .. }) = self.relocated(wanted).await?;
@@ -294,7 +307,8 @@ impl Remote {
         if is_absent && Box::pin(self.parent_is_absent(&wanted.path, doomed)).await {
             return Ok(Observed::new(at, None));
         }
-        match self.read_at(&at).await {
+        let read = self.read_at(&at).await;
+        match self.or_by_remote_id(&at, read, &at.identity).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
             read if wanted.rules.resolved().singleton => self.of_singleton(at, read, doomed).await,
@@ -486,7 +500,12 @@ impl Remote {
             shown => Arc::new(shown.clone()),
         };
         let listed = Resource { identity, payload, ..wanted.clone() };
-        match self.read_at(&listed).await {
+        let read = self.read_at(&listed).await;
+        match self.or_by_remote_id(&listed, read, &listed.identity).await {
+            Ok(observed) if !wanted.rules.lists_names() && is_another(&observed, &listed.identity) => {
+                let doubt = Doubt::AnotherThere(entry.remote_id.clone());
+                Err(SyncError::Undecided(wanted.path.clone(), doubt))
+            }
             Ok(observed) => Ok(Observed { at, ..observed }),
             Err(SyncError::Absent(_)) if wanted.rules.reads_from_list() => Ok(Observed::new(at, None)),
             Err(error)
@@ -505,6 +524,24 @@ impl Remote {
 fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
     let file = repository::resource_file(tree, path)?;
     file.map(|file| repository::read_payload_within(tree, &file, FORMER)).transpose()
+}
+
+/// Whether the answer shows the resource with these names: its id or, if the answer shows none, its alias.
+fn has_names(observed: &Observed, names: &Identity) -> bool {
+    let Some(payload) = &observed.payload else { return false };
+    match observed.at.rules.observed_id(payload) {
+        Some(id) => id == names.remote_id,
+        None => {
+            observed.at.rules.identity().alias().evaluate(payload).map_or(true, |alias| alias == names.alias)
+        }
+    }
+}
+
+/// Whether the answer shows another resource than the one with these names.
+fn is_another(observed: &Observed, names: &Identity) -> bool {
+    let alias = |payload| observed.at.rules.identity().alias().evaluate(payload).ok();
+    let shown = observed.payload.as_ref();
+    shown.is_some_and(|shown| !has_names(observed, names) && alias(shown).as_ref() != Some(&names.alias))
 }
 
 /// Whether `wanted` has only one name, and the answer at its address shows no other one.

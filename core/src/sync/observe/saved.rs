@@ -1,47 +1,35 @@
 //! The members of a list as reads of each of them show them, for files.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::remote::Members;
 use super::server::Remote;
-use crate::metadata::Entry;
 use crate::metadata::transform::member_expression;
 use crate::path::LogicalPath;
 use crate::payload::{Object, Value};
-use crate::sync::model::SyncError;
-
-/// The members of a collection, by their paths.
-type Entries = BTreeMap<LogicalPath, Entry>;
+use crate::sync::model::{Doubt, SyncError};
 
 impl Remote {
     /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one. If
     /// its read shows the same as the list, or fails, the list is used for the others, too; otherwise they are read.
     ///
-    /// Fails if the read has an envelope around the resource: a file with it would be sent to the server.
+    /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
+    /// server.
     pub async fn as_reads_show(&self, path: &LogicalPath, members: Members) -> Result<Members, SyncError> {
-        let entries = self.entries_as_read(path, members.located.as_ref().unwrap_or(path), members.entries);
-        Ok(Members { entries: entries.await?, ..members })
-    }
-
-    /// Like [`Self::as_reads_show`], for the collection that has the path `located` on the server.
-    async fn entries_as_read(
-        &self,
-        path: &LogicalPath,
-        located: &LogicalPath,
-        members: Entries,
-    ) -> Result<Entries, SyncError> {
-        let largest = members.iter().max_by_key(|(_, entry)| entry.payload.weight());
+        let located = members.located.as_ref().unwrap_or(path);
+        let largest = members.entries.iter().max_by_key(|(_, entry)| entry.payload.weight());
         let Some((at, sample)) = largest else { return Ok(members) };
         let rules = self.rules(at).await?;
         // Such members were already read.
         if rules.lists_names() || rules.reads_from_list() {
             return Ok(members);
         }
-        let Ok(Some(read)) = self.with_payload(path, located, sample.clone()).await else {
-            return Ok(members);
+        let read = match self.with_payload(path, located, sample.clone()).await {
+            Ok(Some(read)) => read,
+            Err(error @ SyncError::Undecided(_, Doubt::AnotherThere(_))) => return Err(error),
+            Ok(None) | Err(_) => return Ok(members),
         };
         let listed = rules.as_read(Cow::Borrowed(&sample.payload));
         if read.payload == *listed {
@@ -50,12 +38,13 @@ impl Remote {
         if let Some(member) = envelope(&read.payload, &listed) {
             return Err(SyncError::Enveloped(path.clone(), member_expression(member)));
         }
-        let reads = futures::stream::iter(members).map(|(at, entry)| async move {
+        let reads = futures::stream::iter(members.entries).map(|(at, entry)| async move {
             let read = self.with_payload(path, located, entry).await?;
             Ok::<_, SyncError>(read.map(|entry| (at, entry)))
         });
         let reads = reads.buffered(self.session.client.max_concurrency());
-        reads.try_filter_map(|read| async { Ok(read) }).try_collect().await
+        let entries = reads.try_filter_map(|read| async { Ok(read) }).try_collect().await?;
+        Ok(Members { entries, ..members })
     }
 }
 
