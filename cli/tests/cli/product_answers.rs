@@ -155,15 +155,15 @@ fn a_content_with_the_names_of_another_resource_is_not_saved() {
     let place = Place::new(server, &[metadata]);
     let member = "by resource.id and resource.alias, the content of /artifacts/mail has the names of another resource, \
                   which the file would declare; correct both in artifacts/_/metadata.yaml";
-    let entry = "shows it with the id mail, but the server shows another resource at its address; correct resource.id, or \
-                 state operations.get.path or operations.get.from: list; the place is artifacts/_/metadata.yaml";
-    for (command, reason) in [
-        (&["import"][..], entry),
-        (&["resource", "save", "/artifacts/mail"], member),
-        (&["resource", "save", "/artifacts/"], entry),
+    let entry = "another resource at the address with the id mail; correct resource.id, or state \
+                 operations.get.path or operations.get.from: list; the place is artifacts/_/metadata.yaml";
+    for (command, code, reason) in [
+        (&["import"][..], 5, entry),
+        (&["resource", "save", "/artifacts/mail"], 2, member),
+        (&["resource", "save", "/artifacts/"], 5, entry),
     ] {
         let run = place.run(command);
-        assert!(run.code == 2 && format!("{run}").contains(reason), "{run}");
+        assert!(run.code == code && format!("{run}").contains(reason), "{run}");
         assert!(!place.home.path("repo/artifacts/mail/resource.json").exists(), "{run}");
     }
     assert_eq!(place.server.get("/artifacts/sms"), Some(json!({"text": "sms"})));

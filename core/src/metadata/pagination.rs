@@ -241,7 +241,8 @@ impl Pager<'_> {
         // Such a number may count only the page, so it shows missing entries, and a complete list only if no page follows.
         let counts = numbers(page.answer, &COUNTS).max().unwrap_or_default();
         lacks |= self.entries.is_some_and(|entries| counts > entries);
-        complete |= self.entries == Some(counts) && states_no_next(page.answer);
+        let is_guess = self.rules.pagination().is_none();
+        complete |= is_guess && self.entries == Some(counts) && states_no_next(page.answer);
         self.total = self.total.max(counts);
         if let Some(link) = page.link.or_else(|| page.next.and_then(as_reference)) {
             return NextPage::At(link.to_owned());

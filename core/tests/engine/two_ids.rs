@@ -23,6 +23,25 @@ fn issues(request: &Request, store: &mut Store) -> Answer {
 const BY_DEFAULT: &str = "";
 const BY_REMOTE_ID: &str = r#"get: {path: "./{{/remoteID}}"}"#;
 
+/// Without an alias, only the ids show which issue an answer is about.
+#[rstest]
+#[case::by_default(BY_DEFAULT)]
+#[case::with_a_path(BY_REMOTE_ID)]
+#[tokio::test]
+async fn the_id_is_sufficient(#[case] get: &str) {
+    let server = ApiServer::start(&["/issues"], issues);
+    for (iid, id) in [(1, 3), (2, 1), (3, 2)] {
+        server.put(&format!("/issues/{iid}"), json!({"id": id, "iid": iid, "body": ""}));
+    }
+    let metadata = format!("resource: {{id: /iid}}\noperations: {{compare: {{mode: declared}}, {get}}}");
+    let world = World::new(Config::default(), &[("issues/_/metadata.yaml", &metadata)]);
+    world.declare("issues/1/resource.json", r#"{"id": 3, "iid": 1, "body": "new"}"#);
+    let two = [("/issues/2", r#"{"id": 1, "iid": 2, "body": ""}"#)];
+    let report = world.sync_on(server.url(), &two).await;
+    assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 1), "{report:?}");
+    assert_eq!(server.writes(), ["PUT /issues/1 200", "DELETE /issues/2 204"]);
+}
+
 /// The file states no id, as a person writes it, or both, as the server shows them.
 #[rstest]
 #[case::no_id(BY_DEFAULT, json!({"title": "one", "body": "new"}))]
@@ -76,9 +95,9 @@ async fn a_resource_at_an_unknown_address_is_not_written() {
     let world = World::new(Config::default(), &[("notes/_/metadata.yaml", metadata)]);
     world.declare("notes/one/resource.json", r#"{"title": "one"}"#);
     let report = world.sync_on(server.url(), &[]).await;
-    let message = "cannot determine whether /notes/one exists: the list of its collection shows it with the id k, but the \
-                   server shows another resource at its address; correct resource.id, or state operations.get.path or \
-                   operations.get.from: list; the place is notes/_/metadata.yaml";
+    let message = "cannot determine whether /notes/one exists: the server shows another resource at the address with the id k; \
+                   correct resource.id, or state operations.get.path or operations.get.from: list; the place is \
+                   notes/_/metadata.yaml";
     assert_eq!(report.failures[0].message, message, "{report:?}");
     assert_eq!(server.writes(), Vec::<String>::new());
 }
@@ -95,8 +114,25 @@ async fn another_resource_at_the_address_of_an_entry_is_not_written() {
     world.declare("issues/one/resource.json", r#"{"title": "one", "body": "new"}"#);
     let report = world.sync_on(server.url(), &[]).await;
     assert!(
-        report.failures[0].message.contains("shows it with the id 3, but the server shows another"),
+        report.failures[0].message.contains("another resource at the address with the id 3"),
         "{report:?}"
     );
     assert_eq!(server.writes(), Vec::<String>::new());
+}
+
+/// `etcd` shows only the roles of a user.
+#[tokio::test]
+async fn names_that_the_server_does_not_show_are_not_differences() {
+    let server = ApiServer::start(&["/users"], |request, store| {
+        if request.is("GET", "/users/ana") {
+            return Answer::json(200, &json!({"roles": []}));
+        }
+        request.rest(store, Ids::Stated("name"))
+    });
+    server.put("/users/ana", json!({"name": "ana"}));
+    let metadata = "resource: {id: /name, alias: /name}\noperations: {compare: {mode: declared}}";
+    let world = World::new(Config::default(), &[("users/_/metadata.yaml", metadata)]);
+    world.declare("users/ana/resource.json", r#"{"name": "ana", "roles": []}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.outcome, report.stats.unchanged), (Outcome::Succeeded, 1), "{report:?}");
 }

@@ -127,7 +127,9 @@ impl Call {
                 if !stated(operation) {
                     self.use_remote_id(operation, at, observed);
                 }
-                let elsewhere = observed_scope(at, observed).render(operation).ok();
+                let known = observed_scope(at, observed);
+                let known = if stated(operation) { known } else { known.without_other_id() };
+                let elsewhere = known.render(operation).ok();
                 let elsewhere = elsewhere.filter(|elsewhere| elsewhere.path != self.request.path);
                 self.on_missing =
                     elsewhere.map(|Rendered { method, path, encoded, query, headers, .. }| {
@@ -140,15 +142,20 @@ impl Call {
         self
     }
 
-    /// Addresses the write by the id of the resource on the server instead of the member `id` of its payload, unless the
+    /// Addresses the write by the id of the resource on the server instead of another member `id` of its payload, unless the
     /// `observed` one was read by the latter.
     fn use_remote_id(&mut self, operation: OperationName, at: &Resource, observed: &Observed) {
-        let name = |path: &str| path.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
-        let read_at = observed.read_at.as_deref();
-        if at.has_other_id()
-            && read_at.is_none_or(|read_at| name(read_at) != name(&self.request.path))
-            && let Ok(Rendered { path, encoded, .. }) = at.without_other_id().render(operation)
-        {
+        if !at.has_other_id() {
+            return;
+        }
+        let by_remote_id = at.without_other_id();
+        let reads = |at: &Resource| {
+            at.render(OperationName::Get).is_ok_and(|get| Some(&*get.path) == observed.read_at.as_deref())
+        };
+        if reads(at) && !reads(&by_remote_id) {
+            return;
+        }
+        if let Ok(Rendered { path, encoded, .. }) = by_remote_id.render(operation) {
             (self.request.path, self.request.encoded) = (path, encoded);
         }
     }

@@ -495,9 +495,9 @@ pub enum Doubt {
         "its payload states the id {0}, but the list of its collection does not show the resource with this id, so it may belong to another collection; correct or remove the id in the payload, or state operations.list so that it shows all resources"
     )]
     NotAMember(String),
-    /// The list shows it with this id, and another resource is at the address of the entry.
+    /// Another resource than the one with this id is at its address.
     #[error(
-        "the list of its collection shows it with the id {0}, but the server shows another resource at its address; correct resource.id, or state operations.get.path or operations.get.from: list"
+        "the server shows another resource at the address with the id {0}; correct resource.id, or state operations.get.path or operations.get.from: list"
     )]
     AnotherThere(String),
     /// The server redirects to the first path, where another name is in the place of the second one.
@@ -526,6 +526,7 @@ impl Doubt {
             | Self::AnotherId(..)
             | Self::AssignedId(..)
             | Self::NotAMember(_)
+            | Self::AnotherThere(_)
             | Self::Moved(..)
             | Self::ByMember(_) => Category::Conflict,
             Self::Shrank | Self::ParentId => Category::Transport,

@@ -237,7 +237,7 @@ impl Resource {
     /// Whether its member `id`, which templates use, is not its id on the server.
     pub(crate) fn has_other_id(&self) -> bool {
         let remote_id = self.identity.remote_id.as_str();
-        let is_other = |id: &Value| id.scalar_text().is_none_or(|id| id.trim() != remote_id);
+        let is_other = |id: &Value| !id.is_null() && id.scalar_text().is_none_or(|id| id.trim() != remote_id);
         !remote_id.is_empty() && self.payload.get("id").is_some_and(is_other)
     }
 

@@ -12,6 +12,7 @@
 //! pages, lists     complete lists, read once per run
 //! parents          the addresses of the parents of a resource on the server
 //! redirects        redirects to another resource
+//! other_id         resources whose member `id` is not the id in their address
 //! remote           one resource, decided by `model::absence`; references and jq may also read it
 //! saved            the members of a list, for files
 //! bulk             many resources by the list of their collection
@@ -26,6 +27,7 @@ mod listed;
 mod lists;
 mod lookup;
 mod once;
+mod other_id;
 mod pages;
 mod parents;
 mod recheck;

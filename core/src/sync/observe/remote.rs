@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::lists::List;
+use super::other_id::{Read, is_another, is_at_other_id, is_not_found, rejects_address};
 use super::parents::is_below_number;
 use super::server::{Place, Remote};
 use crate::error::{Categorized, Category};
@@ -49,9 +50,6 @@ pub struct Members {
     /// The path of the collection on the server, if the ids of its parents differ from their names.
     pub located: Option<LogicalPath>,
 }
-
-/// The result of reading an address.
-type Read = Result<Observed, SyncError>;
 
 impl Remote {
     /// Like [`Self::find`], but returns a collection as the array of its entries, and fails if the server does not know
@@ -271,10 +269,13 @@ impl Remote {
         }
         // For most resources, the address of their names is sufficient.
         let read = self.read_at(wanted).await;
-        if read.as_ref().is_ok_and(|observed| is_by_name(wanted, observed)) {
+        if !wanted.has_other_id() && read.as_ref().is_ok_and(|observed| is_by_name(wanted, observed)) {
             return read;
         }
-        match self.or_by_remote_id(wanted, read, &wanted.identity).await {
+        match self.or_by_remote_id(wanted, read).await {
+            Ok(observed) if is_by_name(wanted, &observed) && !is_at_other_id(wanted, &observed) => {
+                Ok(observed)
+            }
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => {
                 Ok(Observed::new(Box::pin(self.relocated(wanted)).await?.0, None))
@@ -282,22 +283,16 @@ impl Remote {
             read if wanted.rules.resolved().singleton => {
                 Box::pin(self.search_singleton(wanted, read, doomed)).await
             }
+            Ok(observed) if is_at_other_id(wanted, &observed) => {
+                let doubt = Doubt::AnotherThere(wanted.identity.remote_id.clone());
+                Err(SyncError::Undecided(wanted.path.clone(), doubt))
+            }
             // Boxed, because these futures are much larger than the single read that is usually sufficient.
             read if is_not_found(&read) || rejects_address(&read) || rejects_name(wanted, &read) => {
                 Box::pin(self.search(wanted, read, doomed)).await
             }
             read => Box::pin(self.judged(wanted, wanted.clone(), read, None, doomed)).await,
         }
-    }
-
-    /// Returns the `read` of `at`, or that by its id on the server if only the latter shows the resource with these names:
-    /// the member `id` of its payload may be another number, such as that of an issue of GitLab, whose address has the `iid`.
-    async fn or_by_remote_id(&self, at: &Resource, read: Read, names: &Identity) -> Read {
-        if !at.has_other_id() || read.as_ref().is_ok_and(|observed| has_names(observed, names)) {
-            return read;
-        }
-        let again = Box::pin(self.read_at(&at.without_other_id())).await;
-        if again.as_ref().is_ok_and(|observed| has_names(observed, names)) { again } else { read }
     }
 
     /// Reads a resource whose requests need the ids of its parents.
@@ -308,7 +303,7 @@ impl Remote {
             return Ok(Observed::new(at, None));
         }
         let read = self.read_at(&at).await;
-        match self.or_by_remote_id(&at, read, &at.identity).await {
+        match self.or_by_remote_id(&at, read).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
             read if wanted.rules.resolved().singleton => self.of_singleton(at, read, doomed).await,
@@ -329,7 +324,12 @@ impl Remote {
         }
         // The ids of its parents may differ from their names.
         let (at, Place { doubt, .. }) = self.relocated(wanted).await?;
-        let read = if at.path == wanted.path { read } else { self.read_at(&at).await };
+        let read = if at.path == wanted.path {
+            read
+        } else {
+            let read = self.read_at(&at).await;
+            self.or_by_remote_id(&at, read).await
+        };
         self.judged(wanted, at, read, doubt, doomed).await
     }
 
@@ -500,8 +500,7 @@ impl Remote {
             shown => Arc::new(shown.clone()),
         };
         let listed = Resource { identity, payload, ..wanted.clone() };
-        let read = self.read_at(&listed).await;
-        match self.or_by_remote_id(&listed, read, &listed.identity).await {
+        match self.read_by_either_id(&listed, wanted).await {
             Ok(observed) if !wanted.rules.lists_names() && is_another(&observed, &listed.identity) => {
                 let doubt = Doubt::AnotherThere(entry.remote_id.clone());
                 Err(SyncError::Undecided(wanted.path.clone(), doubt))
@@ -526,36 +525,10 @@ fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, 
     file.map(|file| repository::read_payload_within(tree, &file, FORMER)).transpose()
 }
 
-/// Whether the answer shows the resource with these names: its id or, if the answer shows none, its alias.
-fn has_names(observed: &Observed, names: &Identity) -> bool {
-    let Some(payload) = &observed.payload else { return false };
-    match observed.at.rules.observed_id(payload) {
-        Some(id) => id == names.remote_id,
-        None => {
-            observed.at.rules.identity().alias().evaluate(payload).map_or(true, |alias| alias == names.alias)
-        }
-    }
-}
-
-/// Whether the answer shows another resource than the one with these names.
-fn is_another(observed: &Observed, names: &Identity) -> bool {
-    let alias = |payload| observed.at.rules.identity().alias().evaluate(payload).ok();
-    let shown = observed.payload.as_ref();
-    shown.is_some_and(|shown| !has_names(observed, names) && alias(shown).as_ref() != Some(&names.alias))
-}
-
 /// Whether `wanted` has only one name, and the answer at its address shows no other one.
 fn is_by_name(wanted: &Resource, observed: &Observed) -> bool {
     let names = Wanted::of(wanted);
     names.one_name && observed.other_alias(&names).is_none()
-}
-
-fn is_not_found(read: &Read) -> bool {
-    read.as_ref().is_err_and(|error| error.category() == Category::NotFound)
-}
-
-fn rejects_address(read: &Read) -> bool {
-    read.as_ref().is_err_and(SyncError::rejects_address)
 }
 
 /// Whether the server may not accept the name of `at`, which is in the place of an unknown id.
