@@ -222,7 +222,17 @@ impl Evaluation<'_> {
         let identity = self.identity();
         let ids = [("id", &identity.remote_id), ("alias", &identity.alias)];
         let ids = ids.map(|(name, value)| (name.to_owned(), Value::from(value.as_str())));
-        for (name, value) in self.path_fields().into_iter().chain(ids) {
+        // The members that metadata states as names.
+        let (id, alias) = (self.rules.identity().id(), self.rules.identity().alias());
+        let stated =
+            [(id, &identity.remote_id), (alias, &identity.alias)].into_iter().filter_map(|(at, value)| {
+                let [name] = at.simple()?.tokens() else { return None };
+                let stated = desired
+                    .get(name)
+                    .filter(|stated| stated.scalar_text().is_some_and(|text| text == *value))?;
+                Some((name.clone(), stated.clone()))
+            });
+        for (name, value) in self.path_fields().into_iter().chain(ids).chain(stated) {
             if desired.get(&name) == Some(&value) {
                 observed.entry(name).or_insert(value);
             }

@@ -1,6 +1,7 @@
 //! Deletions that the caller asks for, resets, and deletions that others depend on.
 
 use declarest_core::sync::{Intent, Options, Outcome};
+use rstest::rstest;
 use serde_json::json;
 
 use crate::api_server::{Answer, ApiServer, Ids};
@@ -196,13 +197,16 @@ async fn a_rejected_deletion_is_sent_again_after_other_writes() {
     assert_eq!(world.server.counts().of("DELETE", "/records/www"), 2);
 }
 
-/// Some servers delete children only together with their parent.
+/// Some servers delete children only together with their parent, such as the default profile of a project of LXD.
+#[rstest]
+#[case::fault(500)]
+#[case::refusal(403)]
 #[tokio::test]
-async fn a_rejected_deletion_below_a_deleted_parent_is_done() {
+async fn a_rejected_deletion_below_a_deleted_parent_is_done(#[case] status: u16) {
     let world = World::new(Config::default(), &[]);
     world.server.put_by_hand("/items/main", parsed(r#"{"id":"main"}"#));
     world.server.put_by_hand("/items/main/parts/c", parsed(r#"{"id":"c"}"#));
-    world.server.fail(Matcher::new("DELETE", "/items/main/parts/c"), 500, usize::MAX);
+    world.server.fail(Matcher::new("DELETE", "/items/main/parts/c"), status, usize::MAX);
     let candidates = [("/items/main", r#"{"id":"main"}"#), ("/items/main/parts/c", r#"{"id":"c"}"#)];
     let options = Options { allow_empty: true, ..Options::default() };
     let report = world.sync_with(&world.server.url(), &candidates, &options).await;

@@ -22,7 +22,7 @@ mod remarks;
 mod sender;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::observe::file_at;
@@ -59,6 +59,8 @@ pub struct Execution {
     replaced: BTreeSet<LogicalPath>,
     /// All resources that the run has deleted to create them again.
     doomed: BTreeSet<LogicalPath>,
+    /// The resources that the run has deleted.
+    pruned: HashSet<LogicalPath>,
     /// Declared resources that may no longer be in their desired state: those at addresses below a pruned one, which
     /// the server may have deleted together with it, and found ones that lack deferred attributes.
     endangered: BTreeSet<LogicalPath>,
@@ -88,7 +90,7 @@ impl Execution {
         let tally = Tally::new(earlier.unwrap_or_default(), plan.scope.is_some());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender::new(writer, session.client.max_concurrency(), stop));
-        let (report, missing, deferred, replaced, doomed, written) = Default::default();
+        let (report, missing, deferred, replaced, doomed, pruned, written) = Default::default();
         let (endangered, counted, scope) = (BTreeSet::new(), BTreeSet::new(), plan.scope.clone());
         let (candidates, needed, twins) = Default::default();
         Self {
@@ -99,6 +101,7 @@ impl Execution {
             deferred,
             replaced,
             doomed,
+            pruned,
             endangered,
             declared: plan.declared,
             counted,
@@ -236,7 +239,11 @@ impl Execution {
         let was_kept = |failure: &Failure| is_candidate(failure) && is_refusal(failure);
         for failure in failures {
             let may_pass = failure.may_pass && (failure.operation != PRUNE || is_candidate(&failure));
-            if may_pass || decides_again && was_kept(&failure) {
+            // The server may have deleted it together with its parent.
+            let is_below_pruned = || {
+                is_candidate(&failure) && failure.path.ancestors().any(|parent| self.pruned.contains(&parent))
+            };
+            if may_pass || decides_again && was_kept(&failure) || is_below_pruned() {
                 self.missing.remove(&failure.path);
                 again.insert(failure.path.clone(), Some(failure));
             } else {
@@ -404,6 +411,7 @@ impl Execution {
                     let below = self.report.kept.iter().filter(|kept| kept.path.is_within(&action.path));
                     self.endangered.extend(below.filter_map(|kept| kept.declared_at.clone()));
                     self.report.stats.pruned += 1;
+                    self.pruned.insert(action.path.clone());
                 }
             }
             // The plan states already why its request cannot be made.

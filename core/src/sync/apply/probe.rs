@@ -101,7 +101,10 @@ impl Execution {
 
     /// Fails the deletions of the collection of `probe`, because the server does not answer whether it has the declared one.
     fn refuse_unknown(&mut self, probe: &Probe, error: &SyncError, deletions: &mut Vec<Arc<Action>>) {
-        let why = format!("cannot determine whether the server also deletes {}: {error}", probe.twin);
+        let why = format!(
+            "it may delete declared resources such as {}, too, which cannot be read: {error}",
+            probe.twin
+        );
         let error = |path: &LogicalPath| SyncError::NotDeleted(format!("{path}: {why}"));
         self.refuse_all(&probe.collection, deletions, error);
     }
@@ -132,9 +135,13 @@ impl Execution {
         if self.missing.contains(path) || self.sender.writer.has_created(path) {
             return Ok(false);
         }
-        // The run has read those of its scope.
-        let is_failed = || self.report.failures.iter().any(|failure| failure.path == *path);
-        if self.selects(path) && !is_failed() { Ok(true) } else { self.still_exists(path).await }
+        // The run has read those of its scope. Others may belong to another server.
+        let is_failed = self.report.failures.iter().any(|failure| failure.path == *path);
+        match self.selects(path) {
+            true if !is_failed => Ok(true),
+            true => self.still_exists(path).await,
+            false => Ok(self.still_exists(path).await.unwrap_or(false)),
+        }
     }
 
     /// Whether the server shows the declared resource at `path`.

@@ -110,7 +110,7 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that at least one schema of `anyOf`, or exactly one of `oneOf`, matches.
+    /// Checks that at least one schema of `anyOf`, or exactly one of `oneOf`, matches. For scalars, one of `oneOf` is enough.
     fn alternatives(
         &mut self,
         keyword: &str,
@@ -143,6 +143,8 @@ impl Check<'_> {
                 reasons.join("; ")
             ))),
             1 => Ok(()),
+            // Many documents describe a number as one of an integer and a number.
+            _ if !matches!(value, Value::Object(_) | Value::Array(_)) => Ok(()),
             _ => Err(self.violation(format!(
                 "matches {fitting} of the {count} schemas in oneOf, expected exactly one"
             ))),

@@ -99,10 +99,11 @@ fn outcome(schema: &Schema, value: &str) -> String {
 )]
 #[case::one_of("{oneOf: [{type: string}, {type: integer}]}", "1", "")]
 #[case::one_of_several(
-    "{oneOf: [{type: number}, {type: integer}, {type: string}]}",
-    "1",
-    "the whole body: matches 2 of the 3 schemas in oneOf, expected exactly one"
+    "{oneOf: [{}, {type: object}]}",
+    "{}",
+    "the whole body: matches 2 of the 2 schemas in oneOf, expected exactly one"
 )]
+#[case::a_number_of_several_types("{oneOf: [{type: number}, {type: integer}, {type: string}]}", "1", "")]
 #[case::one_of_none(
     "{oneOf: [{type: string}]}",
     "1",
