@@ -384,6 +384,26 @@ async fn a_changed_resource_is_not_lost(#[case] status: u16, #[case] failed: usi
     assert_eq!(server.paths(), ["/fields/city", "/fields/country", "/projects/p1"]);
 }
 
+/// The projects show the same fields, and the global fields are others.
+#[tokio::test]
+async fn each_collection_with_the_name_may_be_shared() {
+    let server = ApiServer::start(&["/fields", "/projects/p2/fields"], |request, store| {
+        let path = request.path.replace("/projects/p1/", "/projects/p2/");
+        Request { path, ..request.clone() }.rest(store, Ids::Stated("name"))
+    });
+    let world = World::new(Config::default(), &[]);
+    for collection in ["fields", "projects/_/fields"] {
+        world.declare(&format!("{collection}/_/metadata.yaml"), "resource: {id: /name, alias: /name}");
+    }
+    for field in ["fields/city", "projects/p2/fields/city"] {
+        server.put(&format!("/{field}"), json!({"name": "city"}));
+        world.declare(&format!("{field}/resource.json"), r#"{"name":"city"}"#);
+    }
+    let report = world.sync_on(server.url(), &[("/projects/p1/fields/city", r#"{"name":"city"}"#)]).await;
+    assert_eq!((report.stats.created, report.stats.failed, report.stats.pruned), (1, 1, 0), "{report:?}");
+    assert_eq!(server.paths(), ["/fields/city", "/projects/p2/fields/city"]);
+}
+
 /// A group shows its members like the users that they are.
 #[tokio::test]
 async fn a_membership_is_deleted_although_the_member_is_declared() {

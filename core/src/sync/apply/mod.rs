@@ -79,7 +79,7 @@ pub struct Execution {
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Vec<(LogicalPath, LogicalPath)>,
     /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
-    twins: HashMap<LogicalPath, LogicalPath>,
+    twins: HashMap<LogicalPath, Vec<LogicalPath>>,
 }
 
 impl Execution {

@@ -11,12 +11,11 @@ use super::{Execution, is_refusal, precedes, save, still_needed};
 use crate::path::LogicalPath;
 use crate::sync::model::{Action, SyncError};
 
-/// The first deletion of a collection, and the declared resource of another collection that it may delete.
-#[derive(Clone)]
+/// The first deletion of a collection, and the declared resources of other collections that it may delete.
 struct Probe {
     action: Arc<Action>,
     collection: LogicalPath,
-    twin: LogicalPath,
+    twins: Vec<LogicalPath>,
 }
 
 impl Execution {
@@ -39,8 +38,9 @@ impl Execution {
             let is_failed =
                 |probe: &Probe| self.report.failures.iter().any(|it| it.path == probe.action.path);
             let (failed, succeeded): (Vec<_>, Vec<_>) = probes.into_iter().partition(is_failed);
+            let twins: BTreeSet<_> = succeeded.iter().flat_map(|probe| &probe.twins).collect();
             let mut exist = BTreeMap::new();
-            for twin in succeeded.iter().map(|probe| &probe.twin).collect::<BTreeSet<_>>() {
+            for twin in twins {
                 exist.insert(twin.clone(), self.still_exists(twin).await);
             }
             // Fail the deletions that would delete others.
@@ -49,13 +49,17 @@ impl Execution {
             }
             for probe in succeeded {
                 probed.insert(probe.collection.clone());
-                match &exist[&probe.twin] {
-                    Ok(true) => {}
-                    Ok(false) => self.restore(probe, deletions).await,
-                    Err(error) => {
-                        self.refuse_unknown(&probe, error, deletions);
-                        self.endanger(probe.twin);
-                    }
+                let lost: Vec<_> =
+                    probe.twins.iter().filter(|twin| matches!(exist[*twin], Ok(false))).collect();
+                let unknown = probe.twins.iter().find_map(|twin| Some((twin, exist[twin].as_ref().err()?)));
+                if let Some(twin) = lost.first() {
+                    self.restore(&probe, twin, deletions).await;
+                } else if let Some((twin, error)) = unknown {
+                    self.refuse_unknown(&probe.collection, twin, error, deletions);
+                    self.endanger(twin.clone());
+                }
+                for twin in lost {
+                    self.endanger(twin.clone());
                 }
             }
         }
@@ -74,20 +78,18 @@ impl Execution {
         }
     }
 
-    /// Fails the deletions of the collection of `probe`, which deleted a declared resource of another one. That is read
-    /// again in the next pass.
-    async fn restore(&mut self, probe: Probe, deletions: &mut Vec<Arc<Action>>) {
-        let Probe { action, collection, twin } = probe;
+    /// Fails the deletions of the collection of `probe`, which deleted the declared resource `twin` of another one.
+    async fn restore(&mut self, probe: &Probe, twin: &LogicalPath, deletions: &mut Vec<Arc<Action>>) {
+        let Probe { action, collection, .. } = probe;
         let rules = action.call().and_then(|call| call.declared.as_ref()).map(|declared| &declared.rules);
         if let Some((written, rules)) = self.sender.writer.session.written.clone().zip(rules) {
-            written.share(&action.path, rules, &twin);
+            written.share(&action.path, rules, twin);
             save(written).await;
         }
         // The server has the deleted one again as soon as the declared one is created again.
         self.report.stats.pruned -= 1;
-        deletions.push(action);
-        self.refuse_all(&collection, deletions, |path| SyncError::Shared(path.clone(), twin.to_string()));
-        self.endanger(twin);
+        deletions.push(Arc::clone(action));
+        self.refuse_all(collection, deletions, |path| SyncError::Shared(path.clone(), twin.to_string()));
     }
 
     /// Lets the next pass read the declared resource at `path`, which the run may not have selected.
@@ -99,14 +101,18 @@ impl Execution {
         }
     }
 
-    /// Fails the deletions of the collection of `probe`, because the server does not answer whether it has the declared one.
-    fn refuse_unknown(&mut self, probe: &Probe, error: &SyncError, deletions: &mut Vec<Arc<Action>>) {
-        let why = format!(
-            "it may delete declared resources such as {}, too, which cannot be read: {error}",
-            probe.twin
-        );
+    /// Fails the deletions in `collection`, because the server does not answer whether it has `twin`.
+    fn refuse_unknown(
+        &mut self,
+        collection: &LogicalPath,
+        twin: &LogicalPath,
+        error: &SyncError,
+        deletions: &mut Vec<Arc<Action>>,
+    ) {
+        let why =
+            format!("it may delete declared resources such as {twin}, too, which cannot be read: {error}");
         let error = |path: &LogicalPath| SyncError::NotDeleted(format!("{path}: {why}"));
-        self.refuse_all(&probe.collection, deletions, error);
+        self.refuse_all(collection, deletions, error);
     }
 
     /// Fails the deletions in `collection` that may delete a declared resource of another one.
@@ -161,20 +167,27 @@ impl Execution {
     ) -> Vec<Probe> {
         let (mut probes, mut found) = (Vec::new(), probed.clone());
         for action in deletions.clone() {
-            let twin = self.twins.get(&action.path).cloned();
-            let Some((twin, collection)) = twin.zip(action.path.parent()) else { continue };
+            let twins = self.twins.get(&action.path).cloned();
+            let Some((twins, collection)) = twins.zip(action.path.parent()) else { continue };
             let is_preceded = |it: &Arc<Action>| precedes(&it.path, it.depends_on(), &action.path);
             let is_refused = !deletions.iter().any(|it| it.path == action.path);
             if found.contains(&collection) || is_refused || deletions.iter().any(is_preceded) {
                 continue;
             }
-            let probe = Probe { action, collection, twin };
-            match self.existed(&probe.twin).await {
-                Ok(false) => continue,
-                Ok(true) => probes.push(probe.clone()),
-                Err(error) => self.refuse_unknown(&probe, &error, deletions),
+            let mut existing = Vec::new();
+            for twin in twins {
+                match self.existed(&twin).await {
+                    Ok(false) => {}
+                    Ok(true) => existing.push(twin),
+                    Err(error) => {
+                        self.refuse_unknown(&collection, &twin, &error, deletions);
+                        found.insert(collection.clone());
+                    }
+                }
             }
-            found.insert(probe.collection);
+            if !existing.is_empty() && found.insert(collection.clone()) {
+                probes.push(Probe { action, collection, twins: existing });
+            }
         }
         probes
     }

@@ -18,6 +18,9 @@ use crate::sync::tasks::blocking;
 /// Members whose values servers commonly accept in place of an id.
 const NAMES: [&str; 7] = ["name", "id", "uid", "uuid", "key", "username", "clientId"];
 
+/// The number of declared resources with one name that are read before and after a deletion.
+const TWINS: usize = 3;
+
 /// The declared resources of one collection.
 #[derive(Default)]
 pub struct Collection {
@@ -71,8 +74,8 @@ impl Claim {
 pub struct Claims {
     remote: Arc<Remote>,
     collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
-    /// For each name of a collection with the name of a member, the declared resource with the fewest parents.
-    twins: OnceCell<HashMap<Box<str>, LogicalPath>>,
+    /// For each name of a collection with the name of a member, the declared resources with the fewest parents.
+    twins: OnceCell<HashMap<Box<str>, Vec<LogicalPath>>>,
 }
 
 impl Claims {
@@ -85,24 +88,26 @@ impl Claims {
         self.collections.get_or_try_init(|| self.declared(path)).await
     }
 
-    /// A declared resource with the same name as `candidate`, in another collection with the same name, if any. The
-    /// server may show one resource in both.
-    pub async fn twin(&self, candidate: &LogicalPath) -> Result<Option<LogicalPath>, SyncError> {
-        let Some(names) = last_names(candidate) else { return Ok(None) };
+    /// Declared resources with the same name as `candidate`, in other collections with the same name, those with the fewest
+    /// parents. The server may show one resource in several of them.
+    pub async fn twins(&self, candidate: &LogicalPath) -> Result<Vec<LogicalPath>, SyncError> {
+        let Some(names) = last_names(candidate) else { return Ok(Vec::new()) };
         let collections = self.all(candidate).await?;
         let twins = async || {
-            let mut twins: HashMap<Box<str>, LogicalPath> = HashMap::new();
+            let mut twins: HashMap<Box<str>, Vec<LogicalPath>> = HashMap::new();
             for path in collections.values().flat_map(|collection| &collection.members).map(|file| &file.path)
             {
                 let Some(names) = last_names(path) else { continue };
-                let twin = twins.entry(names.into()).or_insert_with(|| path.clone());
-                if path.segments().count() < twin.segments().count() {
-                    *twin = path.clone();
+                let alike = twins.entry(names.into()).or_default();
+                let place = alike.partition_point(|it| it.segments().count() <= path.segments().count());
+                if place < TWINS {
+                    alike.insert(place, path.clone());
+                    alike.truncate(TWINS);
                 }
             }
             twins
         };
-        Ok(self.twins.get_or_init(twins).await.get(names).cloned())
+        Ok(self.twins.get_or_init(twins).await.get(names).cloned().unwrap_or_default())
     }
 
     /// The names and addresses of the members of a collection.

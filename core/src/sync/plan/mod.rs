@@ -79,7 +79,7 @@ pub struct Plan {
     pub(super) needed: Vec<(LogicalPath, LogicalPath)>,
     /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
     #[serde(skip)]
-    pub(super) twins: HashMap<LogicalPath, LogicalPath>,
+    pub(super) twins: HashMap<LogicalPath, Vec<LogicalPath>>,
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,

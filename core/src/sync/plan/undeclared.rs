@@ -58,7 +58,7 @@ pub struct Candidates {
     /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
     needed: Mutex<Vec<(LogicalPath, LogicalPath)>>,
     /// The declared resources of other collections that deletions may delete, too.
-    twins: Mutex<HashMap<LogicalPath, LogicalPath>>,
+    twins: Mutex<HashMap<LogicalPath, Vec<LogicalPath>>>,
 }
 
 /// The resources that were declared together with a candidate. If such a resource has another address, it is another
@@ -127,7 +127,7 @@ impl Candidates {
 
     /// Removes and returns the declared resources of other collections that deletions may delete, too, by the paths of the
     /// deleted ones.
-    pub fn take_twins(&self) -> HashMap<LogicalPath, LogicalPath> {
+    pub fn take_twins(&self) -> HashMap<LogicalPath, Vec<LogicalPath>> {
         std::mem::take(&mut *self.twins.lock())
     }
 
@@ -195,7 +195,10 @@ impl Candidates {
     /// Decides about a deletion that the server may apply to a declared resource of another collection, too.
     async fn unless_shared(&self, declared: &Resource, deletion: Action) -> Result<Fate, SyncError> {
         let path = &declared.path;
-        let Some(twin) = self.claims.twin(path).await? else { return Ok(Fate::Needs(Box::new(deletion))) };
+        let twins = self.claims.twins(path).await?;
+        if twins.is_empty() {
+            return Ok(Fate::Needs(Box::new(deletion)));
+        }
         // A commit after the one that declared it last can state this.
         if *self.remote.rules(path).await?.resolved().on_remove() == OnRemove::Keep {
             return Ok(Fate::Kept(kept(path, "metadata states resource.onRemove: keep".to_owned())));
@@ -204,7 +207,7 @@ impl Candidates {
         if let Some(deleted) = written.and_then(|written| written.shared(path, &declared.rules)) {
             return Err(SyncError::Shared(path.clone(), deleted));
         }
-        self.twins.lock().insert(path.clone(), twin);
+        self.twins.lock().insert(path.clone(), twins);
         Ok(Fate::Needs(Box::new(deletion)))
     }
 
