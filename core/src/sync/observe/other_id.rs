@@ -11,7 +11,7 @@ pub(super) type Read = Result<Observed, SyncError>;
 
 impl Remote {
     /// Reads the entry `listed` of a list. Begins with its remote id, unless `wanted` was read at it.
-    pub(super) async fn read_by_either_id(&self, listed: &Resource, wanted: &Resource) -> Read {
+    pub(super) async fn read_entry_by_either_id(&self, listed: &Resource, wanted: &Resource) -> Read {
         if listed.identity.remote_id != wanted.identity.remote_id
             && let Some(by_remote_id) = at_remote_id(listed)
         {
@@ -23,14 +23,16 @@ impl Remote {
         Box::pin(self.read_at(listed)).await
     }
 
-    /// Returns the `read` of `at`, or that by its id on the server if only the latter may show the resource with its names.
-    pub(super) async fn or_by_remote_id(&self, at: &Resource, read: Read) -> Read {
+    /// Reads `at`, also by its id on the server if only that may show the resource with its names.
+    pub(super) async fn read_by_either_id(&self, at: &Resource) -> Read {
+        let read = self.read_at(at).await;
+        // Most resources have one id.
+        let Some(by_remote_id) = at_remote_id(at) else { return read };
         let shows_it = |read: &Read| read.as_ref().is_ok_and(|observed| has_names(observed, &at.identity));
         let has_answer = read.is_ok() || is_not_found(&read) || rejects_address(&read);
         if !has_answer || shows_it(&read) {
             return read;
         }
-        let Some(by_remote_id) = at_remote_id(at) else { return read };
         let again = Box::pin(self.read_at(&by_remote_id)).await;
         // A PUT would replace the other one.
         let is_absent = read.is_ok() && is_not_found(&again) && !at.is_created_by_put();

@@ -268,11 +268,7 @@ impl Remote {
             return Box::pin(self.observe_by_ids(wanted, doomed)).await;
         }
         // For most resources, the address of their names is sufficient.
-        let read = self.read_at(wanted).await;
-        if !wanted.has_other_id() && read.as_ref().is_ok_and(|observed| is_by_name(wanted, observed)) {
-            return read;
-        }
-        match self.or_by_remote_id(wanted, read).await {
+        match self.read_by_either_id(wanted).await {
             Ok(observed) if is_by_name(wanted, &observed) && !is_at_other_id(wanted, &observed) => {
                 Ok(observed)
             }
@@ -302,8 +298,7 @@ impl Remote {
         if is_absent && Box::pin(self.parent_is_absent(&wanted.path, doomed)).await {
             return Ok(Observed::new(at, None));
         }
-        let read = self.read_at(&at).await;
-        match self.or_by_remote_id(&at, read).await {
+        match self.read_by_either_id(&at).await {
             // Its address contains the value of a resource that does not exist.
             Err(error) if error.lacks_reference() => Ok(Observed::new(at, None)),
             read if wanted.rules.resolved().singleton => self.of_singleton(at, read, doomed).await,
@@ -324,12 +319,7 @@ impl Remote {
         }
         // The ids of its parents may differ from their names.
         let (at, Place { doubt, .. }) = self.relocated(wanted).await?;
-        let read = if at.path == wanted.path {
-            read
-        } else {
-            let read = self.read_at(&at).await;
-            self.or_by_remote_id(&at, read).await
-        };
+        let read = if at.path == wanted.path { read } else { self.read_by_either_id(&at).await };
         self.judged(wanted, at, read, doubt, doomed).await
     }
 
@@ -500,7 +490,7 @@ impl Remote {
             shown => Arc::new(shown.clone()),
         };
         let listed = Resource { identity, payload, ..wanted.clone() };
-        match self.read_by_either_id(&listed, wanted).await {
+        match self.read_entry_by_either_id(&listed, wanted).await {
             Ok(observed) if !wanted.rules.lists_names() && is_another(&observed, &listed.identity) => {
                 let doubt = Doubt::AnotherThere(entry.remote_id.clone());
                 Err(SyncError::Undecided(wanted.path.clone(), doubt))
