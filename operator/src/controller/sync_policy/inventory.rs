@@ -218,10 +218,8 @@ impl Pins {
 pub struct Settling {
     /// The pending resources that the run does not examine.
     pub unexamined: Vec<LogicalPath>,
-    /// The revisions of the inventory, in the order of [`Inventory::revisions`].
-    pub revisions: Vec<Revision>,
-    /// Those before the base, which declare the pending resources.
-    pub former: Vec<Revision>,
+    /// The inventory before the run.
+    pub inventory: Inventory,
     /// The candidates of the run, each with the revision that declares it.
     pub declared_in: Vec<(LogicalPath, Revision)>,
 }
@@ -237,11 +235,12 @@ impl Settling {
         let failed = report.failures.iter().filter(|failure| failure.operation == sync::PRUNE);
         let left: BTreeSet<&LogicalPath> =
             self.unexamined.iter().chain(kept).chain(failed.map(|failure| &failure.path)).collect();
-        let declares = |revision: &&Revision| {
-            !self.unexamined.is_empty() && self.former.contains(revision)
-                || self.declared_in.iter().any(|(path, at)| at == *revision && left.contains(path))
+        let declares = |revision: &Revision| {
+            !self.unexamined.is_empty() && self.inventory.former.contains(revision)
+                || self.declared_in.iter().any(|(path, at)| at == revision && left.contains(path))
         };
-        let declaring = self.revisions.iter().filter(declares).cloned().collect();
+        let declaring =
+            self.inventory.revisions().into_iter().filter(|revision| declares(revision)).collect();
         (left.len() <= PENDING).then(|| (left.into_iter().map(LogicalPath::to_string).collect(), declaring))
     }
 }

@@ -81,13 +81,9 @@ pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryErro
     let revision = |candidate: &Candidate| {
         Some((candidate.path.clone(), candidate.declared_in.as_ref()?.revision()?.clone()))
     };
-    let settling = unexamined.map(|unexamined| Settling {
-        unexamined,
-        revisions: inventory.revisions(),
-        former: inventory.former.clone(),
-        declared_in: selection.prune.iter().filter_map(revision).collect(),
-    });
-    let inventory_base = inventory.base;
+    let declared_in = selection.prune.iter().filter_map(revision).collect();
+    let inventory_base = inventory.base.clone();
+    let settling = unexamined.map(|unexamined| Settling { unexamined, inventory, declared_in });
     Ok(Selected { selection, kind, trigger, tree, inventory_base, settling, no_longer_declared })
 }
 
