@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use declarest_core::repository::{Mode, write_through};
-use declarest_core::sync::{Options, SavedPlan};
+use declarest_core::sync::{Options, SavedPlan, Subject};
 
-use super::resource::{Reported, Targets, outcome, pruning, show_plan, subject};
+use super::resource::{Reported, Targets, outcome, pruning, show_plan};
 use crate::environment::parse_boolean;
 use crate::error::Failure;
 use crate::interrupt::block_on;
@@ -27,6 +27,9 @@ pub struct PlanArguments {
     /// Delete resources that a commit once declared and HEAD no longer declares
     #[arg(long)]
     prune: bool,
+    /// Delete only resources that a commit after this one removed
+    #[arg(long, value_name = "REVISION", requires = "prune")]
+    prune_base: Option<String>,
     /// Save the plan for "resource apply --plan"
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -47,17 +50,23 @@ pub fn run(arguments: &PlanArguments, invocation: &Invocation) -> Result<(), Fai
     }
     block_on(async {
         let workspace = Workspace::connected(invocation).await?;
-        let targets = Targets::planned(&workspace, &target.path, recursive, arguments.prune)?;
+        let session = workspace.session()?;
+        let subject = Subject {
+            server: session.client.address(),
+            path: target.path.to_string(),
+            recursive,
+            prune: arguments.prune,
+            prune_base: arguments.prune_base.clone(),
+        };
+        let targets = Targets::planned(&workspace, &subject)?;
         let targeted = targets.selection.size();
         let options = Options { sealable: arguments.out.is_some(), ..pruning() };
-        let session = workspace.session()?;
         let reported = Reported::new(&arguments.report, "plan", &targets.selection);
         let run = outcome::Run::new(invocation, targeted);
         let plan = run.plan(&session, targets.selection, &options).await;
         show_plan(&output, &plan, target.path.as_str(), &session, invocation)?;
         let reported = reported.plan(&plan, invocation);
         let save = |file: &PathBuf| {
-            let subject = subject(&session, target.path.as_str(), recursive, arguments.prune);
             let content = SavedPlan::encode(&subject, &plan)?;
             write_through(file, &content, Mode::Private).map_err(Failure::io("write", file))
         };

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
 use crate::environment::Home;
-use crate::git::git;
+use crate::git::{git, git_at};
 use crate::world::World;
 
 /// A checkout that declared `rio`, `oslo` and `lima`, of which only `rio` is left. `zoe` was never declared.
@@ -95,6 +95,78 @@ fn a_saved_plan_prunes() {
     writes.sort();
     assert_eq!(writes, ["DELETE /shops/lima", "DELETE /shops/oslo"]);
     assert_eq!(world.run(&["resource", "apply", "--plan", &file]).code, 5);
+}
+
+/// A job that runs for each push prunes what the push removed. What is made by hand at an earlier path stays.
+#[test]
+fn only_what_was_removed_after_the_base_is_pruned() {
+    let world = shops();
+    let run = world.run(&["resource", "apply", "/", "-r", "--prune", "--prune-base", "HEAD~1", "--yes"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.writes(), ["DELETE /shops/oslo"]);
+    // Nothing is left below this path.
+    let run = world.run(&["plan", "/shops/oslo", "--prune", "--prune-base", "HEAD"]);
+    assert!(run.stdout.starts_with("Plan: 0 to create, 0 to update, 0 to delete"), "{run}");
+    // The whole history is not necessary.
+    let url = format!("file://{}", world.home.path("repo").display());
+    git(&world.home.path("."), &["clone", "--quiet", "--depth=2", &url, "shop"]);
+    world.live("/shops/oslo", r#"{"id": "oslo"}"#);
+    let set = format!("repository.git.local.baseDir={}", world.home.path("shop").display());
+    let run = world.run(&["plan", "/", "--prune", "--prune-base", "HEAD~1", "--set", &set]);
+    assert!(run.stdout.starts_with("- /shops/oslo\nPlan: "), "{run}");
+}
+
+#[test]
+fn what_a_merged_branch_removed_is_pruned() {
+    let world = shops();
+    let repository = world.home.path("repo");
+    let git = |args: &[&str]| git(&repository, args);
+    git(&["checkout", "--quiet", "-b", "side"]);
+    git(&["rm", "--quiet", "-r", "shops/rio"]);
+    git(&["commit", "--quiet", "-m", "Without rio"]);
+    git(&["checkout", "--quiet", "-"]);
+    git(&["commit", "--quiet", "--allow-empty", "-m", "More"]);
+    git(&["merge", "--quiet", "--no-ff", "side"]);
+    let run = world.run(&["plan", "/", "--prune", "--prune-base", "HEAD^1"]);
+    assert!(run.stdout.starts_with("- /shops/rio\nPlan: "), "{run}");
+}
+
+/// A branch from before the base still declares what the history of the base removed.
+#[test]
+fn what_the_base_does_not_declare_is_not_pruned_after_a_merge() {
+    let world = shops();
+    let repository = world.home.path("repo");
+    let git = |args: &[&str]| git_at(&repository, "2036-01-31T12:00:00+01:00", args);
+    git(&["branch", "trunk"]);
+    git(&["checkout", "--quiet", "-b", "side", "HEAD~1"]);
+    git(&["commit", "--quiet", "--allow-empty", "-m", "More"]);
+    git(&["merge", "--quiet", "--no-ff", "trunk"]);
+    let run = world.run(&["plan", "/", "--prune", "--prune-base", "trunk"]);
+    assert!(run.stdout.starts_with("Plan: 0 to create, 0 to update, 0 to delete"), "{run}");
+}
+
+#[test]
+fn a_saved_plan_keeps_its_base() {
+    let world = shops();
+    let file = world.home.path("plan.json").display().to_string();
+    let run = world.run(&["plan", "/", "--prune", "--prune-base", "HEAD~1", "--out", &file]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(world.run(&["resource", "apply", "--plan", &file]).code, 0);
+    assert_eq!(world.writes(), ["DELETE /shops/oslo"]);
+}
+
+#[rstest]
+#[case::unknown("4242424242424242424242424242424242424242")]
+#[case::of_another_branch("other")]
+fn a_base_that_is_not_in_the_history_is_refused(#[case] base: &str) {
+    let world = shops();
+    let repository = world.home.path("repo");
+    let other = git(&repository, &["commit-tree", "HEAD^{tree}", "-m", "Other"]);
+    git(&repository, &["branch", "other", &other]);
+    let run = world.run(&["resource", "apply", "/", "-r", "--prune", "--prune-base", base, "--yes"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains(&format!("does not contain the commit \"{base}\"")), "{run}");
+    assert!(world.writes().is_empty());
 }
 
 #[test]

@@ -324,6 +324,9 @@ pub enum RepositoryError {
     /// clone, and the correction.
     #[error("{0} is {1}, whose history does not show all resources that Git declared; {2}")]
     Incomplete(String, &'static str, &'static str),
+    /// HEAD does not descend from a commit, as far as the clone shows: the directory, and the text that names the commit.
+    #[error("the history of HEAD of {0} does not contain the commit \"{1}\"; a shallow clone may lack it")]
+    NotAnAncestor(String, String),
     /// A fetch or push did not end before its deadline.
     #[error("repository {url}: {action} branch \"{branch}\" was cancelled because it took too long")]
     Timeout {
@@ -435,7 +438,8 @@ categories!(RepositoryError {
     Validation: OutsidePath, SymlinkEscape, RootNotDirectory, NameNotUtf8, DirectoryName, Hidden, TooLarge,
         Payload, LfsPointer, RootResource, SidecarName, DefaultsName, Extension, InTheWay, InvalidRevision,
         InvalidPin, InvalidUrl, Destination, InvalidBranch, Tls, TlsUnused, Bare, NoRemote, DetachedHead,
-        NoCommit, Uncommitted, NotCommittable, Unfinished, Sparse, Incomplete, ShallowRemote;
+        NoCommit, Uncommitted, NotCommittable, Unfinished, Sparse, Incomplete, NotAnAncestor,
+        ShallowRemote;
     NotFound: RootMissing, PayloadMissing, ResourceMissing, SidecarMissing, MetadataMissing, RevisionMissing,
         BranchMissing, NotInitialised, RemoteMissing;
     Auth: CredentialsMissing, CredentialsRejected, CredentialsElsewhere, ProxyCredentials,

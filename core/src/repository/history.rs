@@ -86,27 +86,46 @@ pub(super) fn undeclared(
     found.absent_from(target_tree)
 }
 
-/// Returns the resources that a commit before `head` declared, along first parents, and `head` does not.
+/// Returns the resources that a commit before `head` declared, along first parents, and `head` does not. With a `base`,
+/// from which `head` must descend, only those that a commit after it removed.
 pub(super) fn withdrawn(
     repository: &Repository,
     head: &Revision,
+    base: Option<&Revision>,
     head_tree: &dyn Tree,
     scope: &LogicalPath,
 ) -> Result<Vec<Undeclared>, RepositoryError> {
     let mut found = Found { scope, declared: BTreeMap::new() };
-    let (mut id, mut new) = (head.oid()?, root_of(repository, head)?);
-    while let Some(parent) = read(repository, id)?.and_then(|commit| commit.parents.first().copied()) {
+    let (mut revision, mut new) = (head.clone(), root_of(repository, head)?);
+    while base != Some(&revision) {
+        let Some(commit) = read(repository, revision.oid()?)? else { break };
+        let Some(parent) = followed(repository, &commit.parents, base)? else { break };
         // In a shallow clone the parent of the oldest commit is absent.
-        if read(repository, parent)?.is_none() {
+        if read(repository, parent.oid()?)?.is_none() {
             break;
         }
-        let revision = Revision::of(parent);
-        let old = root_of(repository, &revision)?;
+        let old = root_of(repository, &parent)?;
         let changes = diff::between(repository, &old, &new, Some(scope.relative()))?;
-        found.add(&changes, &revision);
-        (id, new) = (parent, old);
+        found.add(&changes, &parent);
+        (revision, new) = (parent, old);
     }
     found.absent_from(head_tree)
+}
+
+/// Returns the first of the `parents`; with a `base`, the first one that descends from it: others may still declare what the
+/// history of the base removed.
+fn followed(
+    repository: &Repository,
+    parents: &[Oid],
+    base: Option<&Revision>,
+) -> Result<Option<Revision>, RepositoryError> {
+    for parent in parents.iter().copied().map(Revision::of) {
+        let is_after = |base| Ok(parents.len() == 1 || descends(repository, &parent, base)?);
+        if base.map_or(Ok::<_, RepositoryError>(true), is_after)? {
+            return Ok(Some(parent));
+        }
+    }
+    Ok(None)
 }
 
 /// Paths that lost their payload, each with the newest revision that had it.

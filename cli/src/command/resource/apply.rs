@@ -9,14 +9,14 @@ use declarest_core::authoring::{Batch, Draft, SecretOptions, with_templates_of};
 use declarest_core::metadata::OperationName;
 use declarest_core::metadata::document::Document;
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{Intent, Observed, Options, Plan, Resource, SavedPlan, Step};
+use declarest_core::sync::{Intent, Observed, Options, Plan, Resource, SavedPlan, Session, Step, Subject};
 
 use super::change::Change;
 use super::outcome::{self, show_plan};
 use super::record;
 use super::reported::Reported;
 use super::source::MethodArgument;
-use super::targets::{Targets, pruning, subject};
+use super::targets::{Targets, pruning};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
 use crate::interrupt::block_on;
@@ -64,6 +64,9 @@ pub struct ApplyArguments {
     /// Delete resources that a commit once declared and HEAD no longer declares; needs --recursive and --yes
     #[arg(long)]
     prune: bool,
+    /// Delete only resources that a commit after this one removed
+    #[arg(long, value_name = "REVISION", requires = "prune")]
+    prune_base: Option<String>,
     /// Confirm deletions
     #[arg(short, long)]
     yes: bool,
@@ -71,7 +74,7 @@ pub struct ApplyArguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["positional", "flag", "recursive", "force", "prune", "payload", "content_type", "http_method"]
+        conflicts_with_all = ["positional", "flag", "recursive", "force", "prune", "prune_base", "payload", "content_type", "http_method"]
     )]
     plan: Option<PathBuf>,
 }
@@ -91,7 +94,8 @@ pub fn apply(arguments: &ApplyArguments, invocation: &Invocation) -> Result<(), 
     }
     let options = Options { force: arguments.force, ..pruning() };
     let operations = [OperationName::Create, OperationName::Update];
-    let kind = Kind { options, prune: arguments.prune, only_plan: arguments.dry_run };
+    let prune_base = arguments.prune_base.clone();
+    let kind = Kind { options, prune: arguments.prune, prune_base, only_plan: arguments.dry_run };
     write(&arguments.write, kind, &operations, invocation)
 }
 
@@ -100,13 +104,16 @@ struct Kind {
     options: Options,
     /// Whether resources that Git no longer declares are deleted.
     prune: bool,
+    /// The revision after which Git removed what is deleted.
+    prune_base: Option<String>,
     /// Whether the plan is printed and nothing is written.
     only_plan: bool,
 }
 
 impl Kind {
     fn of(intent: Intent) -> Self {
-        Self { options: Options { intent, ..Options::default() }, prune: false, only_plan: false }
+        let options = Options { intent, ..Options::default() };
+        Self { options, prune: false, prune_base: None, only_plan: false }
     }
 }
 
@@ -117,11 +124,11 @@ fn apply_plan(file: &Path, arguments: &ApplyArguments, invocation: &Invocation) 
     let saved = SavedPlan::decode(&file.display().to_string(), &content)?;
     let path = LogicalPath::parse(&saved.subject.path)?;
     let options = Options { sealable: true, ..pruning() };
-    let kind = Kind { options, prune: saved.subject.prune, only_plan: arguments.dry_run };
+    let kind = Kind { options, prune: false, prune_base: None, only_plan: arguments.dry_run };
     block_on(async {
         let workspace =
             Workspace::connected_with(invocation, Document::default(), arguments.write.parallel).await?;
-        let targets = Targets::planned(&workspace, &path, saved.subject.recursive, kind.prune)?;
+        let targets = Targets::planned(&workspace, &saved.subject)?;
         let run =
             Run { arguments: &arguments.write, kind, workspace: &workspace, output: &output, invocation };
         run.write_targets(&path, targets, Some(&saved)).await
@@ -176,12 +183,22 @@ struct Run<'a> {
 impl Run<'_> {
     async fn write(&self, target: &Target, input: Option<Payload>) -> Result<(), Failure> {
         let session = self.workspace.session()?;
-        let (recursive, prune) = (self.arguments.recursive, self.kind.prune);
         let targets = match input {
             Some(input) => Targets::written(&session, &target.path, input)?,
-            None => Targets::planned(self.workspace, &target.path, recursive, prune)?,
+            None => Targets::planned(self.workspace, &self.subject(&session, &target.path))?,
         };
         self.write_targets(&target.path, targets, None).await
+    }
+
+    /// Returns what the command is about, in the words of a saved plan.
+    fn subject(&self, session: &Session, path: &LogicalPath) -> Subject {
+        Subject {
+            server: session.client.address(),
+            path: path.to_string(),
+            recursive: self.arguments.recursive,
+            prune: self.kind.prune,
+            prune_base: self.kind.prune_base.clone(),
+        }
     }
 
     /// Plans and applies. If `saved` is given, applies only if the plan equals it.
@@ -209,7 +226,7 @@ impl Run<'_> {
         let check = |plan: &Plan| outcome::check(&plan.failures, targeted, messages);
         if let Some(saved) = saved {
             check(&plan)?;
-            let about = subject(&session, &saved.subject.path, saved.subject.recursive, saved.subject.prune);
+            let about = Subject { server: session.client.address(), ..saved.subject.clone() };
             saved.check(&about, &plan)?;
         }
         if self.kind.only_plan {

@@ -25,7 +25,7 @@ mod targets;
 pub use import::{ImportArguments, ImportOptions, Imported, import};
 pub use outcome::show_plan;
 pub use reported::Reported;
-pub use targets::{Targets, pruning, subject};
+pub use targets::{Targets, pruning};
 
 use clap::Subcommand;
 

@@ -18,11 +18,6 @@ use crate::output::Messages;
 use crate::repository::{Contact, explained, worktree};
 use crate::workspace::Workspace;
 
-/// Returns the subject of a plan for the server of `session`.
-pub fn subject(session: &Session, path: &str, recursive: bool, prune: bool) -> Subject {
-    Subject { server: session.client.address(), path: path.to_owned(), recursive, prune }
-}
-
 /// Returns the options of a run that may delete withdrawn resources. The user has seen the plan or confirmed it, so there
 /// is no other limit.
 pub fn pruning() -> Options {
@@ -54,29 +49,35 @@ impl Targets {
         Err(failure.with_hint(|_| similar_path(workspace.tree.as_ref(), path)))
     }
 
-    /// Like [`Self::declared`]. With `prune`, all resources below the path and those that Git no longer declares.
-    pub fn planned(
-        workspace: &Workspace<'_>,
-        path: &LogicalPath,
-        recursive: bool,
-        prune: bool,
-    ) -> Result<Self, Failure> {
-        if prune { Self::with_withdrawn(workspace, path) } else { Self::declared(workspace, path, recursive) }
+    /// Returns the targets of a plan about `subject`: like [`Self::declared`], and if it prunes, all resources below the
+    /// path and those that Git no longer declares.
+    pub fn planned(workspace: &Workspace<'_>, subject: &Subject) -> Result<Self, Failure> {
+        let path = LogicalPath::parse(&subject.path)?;
+        if subject.prune {
+            Self::with_withdrawn(workspace, &path, subject.prune_base.as_deref())
+        } else {
+            Self::declared(workspace, &path, subject.recursive)
+        }
     }
 
     /// Like [`Self::declared`] with `recursive`, and with the resources to delete because Git no longer declares them.
-    fn with_withdrawn(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Self, Failure> {
+    fn with_withdrawn(
+        workspace: &Workspace<'_>,
+        path: &LogicalPath,
+        base: Option<&str>,
+    ) -> Result<Self, Failure> {
         let checkout = worktree(workspace.context, Contact::None, "--prune")?;
         // Files that are not committed could be the same resource under another path.
         checkout.require_clean().map_err(explained)?;
         let (mut candidates, mut hidden) = (Vec::new(), Vec::new());
-        for (undeclared, tree) in checkout.withdrawn(path)? {
+        for (undeclared, tree) in checkout.withdrawn(path, base)? {
             match undeclared.hidden_by.clone() {
                 Some((file, kind)) => hidden.push(hides(undeclared.path, file, kind)),
                 None => candidates.extend(candidate(undeclared, tree, workspace.messages)?),
             }
         }
-        if candidates.is_empty() && hidden.is_empty() {
+        // What a commit before the base removed is not selected, so nothing may be left.
+        if candidates.is_empty() && hidden.is_empty() && base.is_none() {
             return Self::declared(workspace, path, true);
         }
         let store = workspace.store()?;

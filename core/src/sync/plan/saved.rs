@@ -87,6 +87,9 @@ pub struct Subject {
     /// Whether the plan deletes resources that Git no longer declares.
     #[serde(default)]
     pub prune: bool,
+    /// The revision after which Git removed what the plan deletes; without it, the whole history counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune_base: Option<String>,
 }
 
 /// The content of a plan file; `P` is the type of the steps.
