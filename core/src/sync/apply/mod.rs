@@ -22,20 +22,21 @@ mod remarks;
 mod sender;
 mod write;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::observe::file_at;
-use super::plan::Plan;
 use super::plan::graph::Order;
 use super::plan::survey::Surveyor;
+use super::plan::{Plan, Pruning};
 use super::tasks::blocking;
 use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::repository::Tree;
 use crate::sync::model::{
-    Action, Candidate, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Scope,
-    Selection, Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
+    Action, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Scope, Selection, Sending,
+    Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
 use sender::Sender;
@@ -45,6 +46,16 @@ use write::Writer;
 const AHEAD: usize = 32;
 /// The maximum number of further passes of a run.
 const PASSES: usize = 3;
+
+/// The effect of a run on a declared resource. If passes have several, the one that is listed last here counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    Unchanged,
+    Updated,
+    Created,
+    /// It still differs after the write, or is no longer written.
+    Unsettled,
+}
 
 /// The execution of the plans of one run.
 pub struct Execution {
@@ -66,20 +77,14 @@ pub struct Execution {
     endangered: BTreeSet<LogicalPath>,
     /// The number of resources that the scope declares.
     declared: usize,
-    /// Resources that are read again because others were written. They are among the unchanged ones of the report.
-    counted: BTreeSet<LogicalPath>,
-    /// Written resources that refer to others. They are not counted again.
-    written: BTreeSet<LogicalPath>,
+    /// The effects on resources that the run has written, or reads again because others were written. The statistics of
+    /// the report count the other unchanged ones.
+    effects: HashMap<LogicalPath, Effect>,
     /// The scope, if the run reads all of it.
     scope: Option<Scope>,
     options: Options,
     former: Option<Arc<dyn Tree>>,
-    /// The resources that the run deletes because Git no longer declares them.
-    candidates: HashMap<LogicalPath, Candidate>,
-    /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
-    needed: Vec<(LogicalPath, LogicalPath)>,
-    /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
-    twins: HashMap<LogicalPath, Vec<LogicalPath>>,
+    pruning: Pruning,
 }
 
 impl Execution {
@@ -90,9 +95,8 @@ impl Execution {
         let tally = Tally::new(earlier.unwrap_or_default(), plan.scope.is_some());
         let writer = Writer::new(session, plan);
         let sender = Arc::new(Sender::new(writer, session.client.max_concurrency(), stop));
-        let (report, missing, deferred, replaced, doomed, pruned, written) = Default::default();
-        let (endangered, counted, scope) = (BTreeSet::new(), BTreeSet::new(), plan.scope.clone());
-        let (candidates, needed, twins) = Default::default();
+        let (report, missing, deferred, replaced, doomed, pruned) = Default::default();
+        let (endangered, effects, pruning) = Default::default();
         Self {
             sender,
             tally,
@@ -104,14 +108,11 @@ impl Execution {
             pruned,
             endangered,
             declared: plan.declared,
-            counted,
-            written,
-            scope,
+            effects,
+            scope: plan.scope.clone(),
             options,
             former,
-            candidates,
-            needed,
-            twins,
+            pruning,
         }
     }
 
@@ -146,7 +147,7 @@ impl Execution {
                 ..Selection::default()
             };
             for path in again.into_keys() {
-                if let Some(candidate) = self.candidates.get(&path) {
+                if let Some(candidate) = self.pruning.candidates.get(&path) {
                     selection.prune.push(candidate.clone());
                 } else if let Some(given) = self.sender.writer.given.get(&path) {
                     selection.given.push(given.clone());
@@ -174,11 +175,9 @@ impl Execution {
         for path in std::mem::take(&mut self.deferred) {
             let late = SyncError::NotCompleted(path.clone(), why);
             self.report.failures.push(Failure::new(path, "update", &late));
-            self.report.stats.created -= 1;
         }
         for path in self.take_affected().await {
             let unread = SyncError::NotAttempted(path.clone(), why.to_owned());
-            self.uncount(&path);
             self.report.failures.push(Failure::new(path, "read", &unread));
         }
     }
@@ -197,8 +196,7 @@ impl Execution {
         for (path, looked_at) in self.sender.writer.references().take_outdated() {
             // An incremental run has not looked at all of them, and they may no longer be declared.
             if !looked_at && self.sender.writer.referred.is_declared(&path).await.unwrap_or(false) {
-                self.report.stats.targeted += 1;
-                self.report.stats.unchanged += 1;
+                self.target(path.clone());
                 affected.insert(path);
             } else if looked_at {
                 affected.insert(path);
@@ -208,19 +206,27 @@ impl Execution {
             affected.remove(&failure.path);
         }
         affected.retain(|path| !self.missing.contains(path));
-        self.counted.extend(affected.iter().filter(|path| !self.written.contains(*path)).cloned());
+        for path in &affected {
+            if let Entry::Vacant(uncounted) = self.effects.entry(path.clone()) {
+                uncounted.insert(Effect::Unchanged);
+                self.report.stats.unchanged = self.report.stats.unchanged.saturating_sub(1);
+            }
+        }
         affected
     }
 
-    /// Removes a resource from the unchanged ones, if it was counted before others were replaced.
-    fn uncount(&mut self, path: &LogicalPath) {
-        let was_counted = usize::from(self.counted.remove(path));
-        self.report.stats.unchanged = self.report.stats.unchanged.saturating_sub(was_counted);
+    fn written(&self) -> usize {
+        let writes =
+            self.effects.values().filter(|effect| matches!(effect, Effect::Updated | Effect::Created));
+        writes.count() + self.report.stats.pruned
     }
 
-    fn written(&self) -> usize {
-        let stats = &self.report.stats;
-        stats.created + stats.updated + stats.pruned
+    /// Targets a resource that no plan of the run has selected.
+    fn target(&mut self, path: LogicalPath) {
+        if let Entry::Vacant(unknown) = self.effects.entry(path) {
+            unknown.insert(Effect::Unchanged);
+            self.report.stats.targeted += 1;
+        }
     }
 
     /// Returns the resources to try again, and removes their failures: after progress, those that may lack another one,
@@ -233,8 +239,9 @@ impl Execution {
             return again;
         }
         let failures = std::mem::take(&mut self.report.failures);
-        let is_candidate =
-            |failure: &Failure| failure.operation == PRUNE && self.candidates.contains_key(&failure.path);
+        let is_candidate = |failure: &Failure| {
+            failure.operation == PRUNE && self.pruning.candidates.contains_key(&failure.path)
+        };
         let decides_again = failures.iter().any(|failure| failure.may_pass && is_candidate(failure));
         let was_kept = |failure: &Failure| is_candidate(failure) && is_refusal(failure);
         for failure in failures {
@@ -256,10 +263,7 @@ impl Execution {
     /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, .. } = plan;
-        let Plan { candidates, needed, twins, .. } = plan;
-        self.candidates.extend(candidates);
-        self.needed.extend(needed);
-        self.twins.extend(twins);
+        self.pruning.extend(plan.pruning);
         let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
         let category = |failure: &Failure| match failure.reason {
             FailureReason::Category(category) => Some(category),
@@ -269,8 +273,7 @@ impl Execution {
         self.sender.writer.failed.lock().extend(declared);
         for failure in &failures {
             self.tally.skipped(&failure.path);
-            self.report.stats.created -= usize::from(self.deferred.remove(&failure.path));
-            self.uncount(&failure.path);
+            self.deferred.remove(&failure.path);
         }
         self.report.failures.extend(failures);
         // A resource that moved to another path has its record there.
@@ -285,14 +288,14 @@ impl Execution {
         let (mut writes, mut deletions) = (Vec::new(), Vec::new());
         for action in actions {
             match action.step {
-                Step::Skip if self.tally.done(&action, Done::NOTHING) => self.report.stats.failed += 1,
-                Step::Skip if self.deferred.remove(&action.path) || self.counted.remove(&action.path) => {}
-                Step::Skip if self.written.contains(&action.path) => {}
-                Step::Skip => self.report.stats.unchanged += 1,
-                Step::Create | Step::Update => {
-                    self.uncount(&action.path);
-                    writes.push(Arc::new(action));
+                Step::Skip if self.tally.done(&action, Done::NOTHING) => {
+                    note(&mut self.effects, &action.path, Effect::Unsettled);
                 }
+                Step::Skip => {
+                    self.deferred.remove(&action.path);
+                    self.report.stats.unchanged += usize::from(!self.effects.contains_key(&action.path));
+                }
+                Step::Create | Step::Update => writes.push(Arc::new(action)),
                 Step::Delete => deletions.push(Arc::new(action)),
             }
         }
@@ -309,34 +312,28 @@ impl Execution {
             let failed_parent = failed_parent.or_else(in_an_earlier_plan);
             Arc::clone(sender).send(action, failed_parent)
         };
-        let references = sender.writer.references();
-        let mut is_first =
-            |path: &LogicalPath| !references.has_looked_at(path) || self.written.insert(path.clone());
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) if self.tally.done(action, done) => {
-                self.report.stats.failed += 1;
-                self.report.stats.created -= usize::from(self.deferred.remove(&action.path));
+                self.deferred.remove(&action.path);
+                note(&mut self.effects, &action.path, Effect::Unsettled);
             }
             Ok(Done { step: Step::Create, deferred, .. }) => {
-                is_first(&action.path);
-                // Another client may have deleted it after an earlier pass had created it.
-                self.report.stats.created += usize::from(!self.deferred.remove(&action.path));
+                note(&mut self.effects, &action.path, Effect::Created);
+                self.deferred.remove(&action.path);
                 self.deferred.extend(deferred.then(|| action.path.clone()));
             }
-            // The create was counted.
+            // It is completed.
             Ok(_) if self.deferred.remove(&action.path) => {}
             // A further pass sets the attributes that are still missing. Until then, it counts as unchanged.
             Ok(Done { deferred: true, .. }) => {
-                self.report.stats.unchanged += 1;
+                note(&mut self.effects, &action.path, Effect::Unchanged);
                 self.endangered.insert(action.path.clone());
             }
-            Ok(Done { step: Step::Update, .. }) => {
-                self.report.stats.updated += usize::from(is_first(&action.path));
-            }
-            Ok(_) => self.report.stats.unchanged += 1,
+            Ok(Done { step: Step::Update, .. }) => note(&mut self.effects, &action.path, Effect::Updated),
+            Ok(_) => note(&mut self.effects, &action.path, Effect::Unchanged),
             Err(error) => {
                 self.tally.skipped(&action.path);
-                self.report.stats.created -= usize::from(self.deferred.remove(&action.path));
+                self.deferred.remove(&action.path);
                 if action.step == Step::Create {
                     self.missing.insert(action.path.clone());
                 }
@@ -403,7 +400,9 @@ impl Execution {
         let work = |action, dependent| Arc::clone(sender).send(action, dependent);
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) => {
-                self.report.stats.failed += usize::from(self.tally.done(action, done) && action.replaces());
+                if self.tally.done(action, done) && action.replaces() {
+                    note(&mut self.effects, &action.path, Effect::Unsettled);
+                }
                 self.replaced.extend(action.replaces().then(|| action.path.clone()));
                 // Another client may have replaced it in the meantime.
                 if done.step == Step::Delete {
@@ -449,7 +448,7 @@ impl Execution {
         let is_needed = |(dependency, by): &&(LogicalPath, LogicalPath)| {
             path.is_within(dependency) && !by.is_within(&path)
         };
-        if let Some((_, by)) = self.needed.iter().find(is_needed) {
+        if let Some((_, by)) = self.pruning.needed.iter().find(is_needed) {
             return Some(still_needed(&path, by));
         }
         if let Some(created) = moved_to(&path, &self.missing) {
@@ -468,12 +467,11 @@ impl Execution {
         if let Some(written) = self.sender.writer.session.written.clone() {
             save(written).await;
         }
-        let Self { sender, tally, mut report, .. } = self;
+        let Self { sender, tally, mut report, mut effects, .. } = self;
         // Where recurrences are watched, the next run requests the lists.
         let asks = sender.stop.reason().is_none() && sender.writer.recurrences.is_none();
         for unlisted in sender.writer.check_lists(asks).await {
             if report.failures.iter().all(|failure| failure.path != unlisted.path) {
-                report.stats.created = report.stats.created.saturating_sub(1);
                 report.failures.push(unlisted);
             }
         }
@@ -481,7 +479,18 @@ impl Execution {
         report.unconfirmed = std::mem::take(&mut *sender.writer.unconfirmed.lock());
         report.unconfirmed.sort_by(|a, b| a.path.cmp(&b.path));
         report.unconfirmed.dedup_by(|a, b| a.path == b.path);
-        report.stats.applied = report.stats.created + report.stats.updated + report.stats.unchanged;
+        // A resource that failed has no other effect.
+        report.failures.iter().for_each(|failure| _ = effects.remove(&failure.path));
+        let stats = &mut report.stats;
+        for effect in effects.into_values() {
+            match effect {
+                Effect::Unchanged => stats.unchanged += 1,
+                Effect::Updated => stats.updated += 1,
+                Effect::Created => stats.created += 1,
+                Effect::Unsettled => stats.failed += 1,
+            }
+        }
+        stats.applied = stats.created + stats.updated + stats.unchanged;
         let recurrences = sender.writer.recurrences.is_some().then_some(tally.seen);
         let mut report = report.concluded(recurrences, &sender.stop);
         let Report { failures, unsettled, unconfirmed, .. } = &mut report;
@@ -489,6 +498,12 @@ impl Execution {
         hide(shown, &sender.writer.session.secrets);
         report
     }
+}
+
+/// Records the `effect` of a pass on a resource. Another effect of an earlier pass may count instead.
+fn note(effects: &mut HashMap<LogicalPath, Effect>, path: &LogicalPath, effect: Effect) {
+    let known = effects.entry(path.clone()).or_insert(effect);
+    *known = effect.max(*known);
 }
 
 /// Saves the record of write-only attributes, if it has changed.

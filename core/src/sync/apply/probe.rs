@@ -94,11 +94,10 @@ impl Execution {
 
     /// Lets the next pass read the declared resource at `path`, which the run may not have selected.
     fn endanger(&mut self, path: LogicalPath) {
-        let is_selected = self.selects(&path);
-        if self.endangered.insert(path) && !is_selected {
-            self.report.stats.targeted += 1;
-            self.report.stats.unchanged += 1;
+        if !self.selects(&path) {
+            self.target(path.clone());
         }
+        self.endangered.insert(path);
     }
 
     /// Fails the deletions in `collection`, because the server does not answer whether it has `twin`.
@@ -123,7 +122,7 @@ impl Execution {
         error: impl Fn(&LogicalPath) -> SyncError,
     ) {
         let is_alike = |action: &&Arc<Action>| {
-            self.twins.contains_key(&action.path) && action.path.parent().as_ref() == Some(collection)
+            self.pruning.twins.contains_key(&action.path) && action.path.parent().as_ref() == Some(collection)
         };
         for action in deletions.iter().filter(is_alike).cloned().collect::<Vec<_>>() {
             self.refuse(&action, &error(&action.path), deletions);
@@ -167,7 +166,7 @@ impl Execution {
     ) -> Vec<Probe> {
         let (mut probes, mut found) = (Vec::new(), probed.clone());
         for action in deletions.clone() {
-            let twins = self.twins.get(&action.path).cloned();
+            let twins = self.pruning.twins.get(&action.path).cloned();
             let Some((twins, collection)) = twins.zip(action.path.parent()) else { continue };
             let is_preceded = |it: &Arc<Action>| precedes(&it.path, it.depends_on(), &action.path);
             let is_refused = !deletions.iter().any(|it| it.path == action.path);

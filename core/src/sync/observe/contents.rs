@@ -155,11 +155,6 @@ impl References {
         referrers.looked_at.insert(resource.clone());
     }
 
-    /// Whether the run has looked at `resource` and it refers to others.
-    pub fn has_looked_at(&self, resource: &LogicalPath) -> bool {
-        self.referrers.lock().looked_at.contains(resource)
-    }
-
     /// Records that the values of `resources` may have changed.
     pub fn outdate(&self, resources: impl Iterator<Item = LogicalPath>) {
         let Referrers { looked_at, stale } = &mut *self.referrers.lock();

@@ -31,13 +31,14 @@ use serde::Serialize;
 use crate::path::LogicalPath;
 use crate::repository::Revision;
 use crate::sync::model::{
-    Action, Candidate, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Scope,
-    Sending, Sent, Stats, Step, Stop, SyncError,
+    Action, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Scope, Sending,
+    Sent, Stats, Step, Stop, SyncError,
 };
 use crate::sync::observe::References;
 use graph::{Order, deadlock};
 use prune::Doomed;
 use saved::Summary;
+pub(super) use undeclared::Pruning;
 
 /// All actions of a run, as a value. It serialises to JSON.
 ///
@@ -71,15 +72,9 @@ pub struct Plan {
     /// The options of the run.
     #[serde(skip)]
     pub(super) options: Options,
-    /// The candidates for deletion that the server has, in case a deletion is tried again.
+    /// What the deletions need besides their actions.
     #[serde(skip)]
-    pub(super) candidates: HashMap<LogicalPath, Candidate>,
-    /// The paths that candidates for deletion depend on about which nothing could be decided, each with the candidate.
-    #[serde(skip)]
-    pub(super) needed: Vec<(LogicalPath, LogicalPath)>,
-    /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
-    #[serde(skip)]
-    pub(super) twins: HashMap<LogicalPath, Vec<LogicalPath>>,
+    pub(super) pruning: Pruning,
     /// The number of resources that the scope declares.
     #[serde(skip)]
     pub(super) declared: usize,

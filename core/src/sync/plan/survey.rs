@@ -18,7 +18,7 @@ use super::assigned::check_not_created;
 use super::decide::decide_for;
 use super::names::Names;
 use super::saved;
-use super::undeclared::{Candidates, Fate, check_alias};
+use super::undeclared::{Candidates, Fate, Pruning, check_alias};
 use crate::error::{Categorized, Category};
 use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
@@ -175,10 +175,10 @@ impl Surveyor {
         let candidates = std::mem::take(&mut selection.prune);
         let items = candidates.clone().into_iter().map(Item::Undeclared);
         self.look_at_all(pin!(futures::stream::iter(items)), None, &mut plan).await;
-        (plan.needed, plan.twins) = (self.candidates.take_needed(), self.candidates.take_twins());
         let doomed: HashSet<&LogicalPath> = plan.actions.iter().map(|action| &action.path).collect();
         let candidates = candidates.into_iter().filter(|candidate| doomed.contains(&candidate.path));
-        plan.candidates = candidates.map(|candidate| (candidate.path.clone(), candidate)).collect();
+        let candidates = candidates.map(|candidate| (candidate.path.clone(), candidate)).collect();
+        plan.pruning = Pruning { candidates, ..self.candidates.take_found() };
         plan
     }
 

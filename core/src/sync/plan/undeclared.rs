@@ -48,6 +48,26 @@ impl Fate {
     }
 }
 
+/// What the deletions of a plan need besides their actions.
+#[derive(Debug, Default)]
+pub struct Pruning {
+    /// The candidates that the server has, in case a deletion is tried again.
+    pub candidates: HashMap<LogicalPath, Candidate>,
+    /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
+    pub needed: Vec<(LogicalPath, LogicalPath)>,
+    /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
+    pub twins: HashMap<LogicalPath, Vec<LogicalPath>>,
+}
+
+impl Pruning {
+    /// Adds that of a further plan of the same run.
+    pub fn extend(&mut self, further: Self) {
+        self.candidates.extend(further.candidates);
+        self.needed.extend(further.needed);
+        self.twins.extend(further.twins);
+    }
+}
+
 /// The candidates for deletion of one run.
 pub struct Candidates {
     /// The server with the rules of the target revision.
@@ -55,10 +75,7 @@ pub struct Candidates {
     /// The server with the rules of the revisions that declared candidates.
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
     claims: Claims,
-    /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
-    needed: Mutex<Vec<(LogicalPath, LogicalPath)>>,
-    /// The declared resources of other collections that deletions may delete, too.
-    twins: Mutex<HashMap<LogicalPath, Vec<LogicalPath>>>,
+    found: Mutex<Pruning>,
 }
 
 /// The resources that were declared together with a candidate. If such a resource has another address, it is another
@@ -84,8 +101,8 @@ impl Beside {
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
-        let (remotes, needed, twins) = Default::default();
-        Self { remote: Arc::clone(remote), remotes, claims: Claims::new(remote), needed, twins }
+        let (remotes, found) = Default::default();
+        Self { remote: Arc::clone(remote), remotes, claims: Claims::new(remote), found }
     }
 
     /// Decides on one candidate.
@@ -114,21 +131,14 @@ impl Candidates {
         if fate.is_err() {
             let needed = declared.depends_on().unwrap_or_default().into_iter();
             let needed = needed.map(|path| (path, declared.path.clone()));
-            self.needed.lock().extend(needed);
+            self.found.lock().needed.extend(needed);
         }
         fate
     }
 
-    /// Removes and returns the paths that candidates depend on about which nothing could be decided, each with the
-    /// candidate.
-    pub fn take_needed(&self) -> Vec<(LogicalPath, LogicalPath)> {
-        std::mem::take(&mut *self.needed.lock())
-    }
-
-    /// Removes and returns the declared resources of other collections that deletions may delete, too, by the paths of the
-    /// deleted ones.
-    pub fn take_twins(&self) -> HashMap<LogicalPath, Vec<LogicalPath>> {
-        std::mem::take(&mut *self.twins.lock())
+    /// Removes and returns what the deletions of the decided candidates need, without the candidates.
+    pub fn take_found(&self) -> Pruning {
+        std::mem::take(&mut *self.found.lock())
     }
 
     async fn fate(
@@ -207,7 +217,7 @@ impl Candidates {
         if let Some(deleted) = written.and_then(|written| written.shared(path, &declared.rules)) {
             return Err(SyncError::Shared(path.clone(), deleted));
         }
-        self.twins.lock().insert(path.clone(), twins);
+        self.found.lock().twins.insert(path.clone(), twins);
         Ok(Fate::Needs(Box::new(deletion)))
     }
 
