@@ -1,6 +1,6 @@
 //! The results of a command that changes resources, on standard error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use declarest_core::path::LogicalPath;
@@ -51,7 +51,14 @@ impl Applied<'_> {
 
     /// Returns the counts, such as `1 created, 2 updated, 0 deleted, 14 unchanged, 0 failed`.
     pub fn counts(&self) -> String {
-        let count = |step| self.results.values().filter(|effect| effect.includes(step)).count();
+        // A resource that was created, but not completed, has failed.
+        let failures: HashSet<_> = self.report.failures.iter().map(|failure| &failure.path).collect();
+        let count = |step| {
+            let counts = |(path, effect): &(&LogicalPath, &Effect)| {
+                effect.includes(step) && (step == Step::Delete || !failures.contains(path))
+            };
+            self.results.iter().filter(counts).count()
+        };
         let [created, updated, deleted] = [Step::Create, Step::Update, Step::Delete].map(count);
         let (unchanged, not_attempted) = (self.report.stats.unchanged, self.not_attempted());
         let failed = self.report.failures.len() - not_attempted;

@@ -373,6 +373,18 @@ fn a_plan_without_all_resources_is_incomplete(#[case] args: &[&str]) {
     assert_eq!(json["failures"][0]["path"], "/shops/zoe", "{json}");
 }
 
+/// A create that cannot be made has failed, and does not count as a create, too.
+#[test]
+fn a_resource_counts_once() {
+    let world = shops();
+    let metadata = "operations: {create: {validate: {requiredAttributes: [/tier]}}}\n";
+    world.declare("shops/_/metadata.yaml", metadata);
+    let run = world.run(&["plan", "/shops", "--recursive=false"]);
+    assert!(run.stdout.contains("+ /shops/oslo\n"), "{run}");
+    let expected = "Incomplete plan: 0 to create, 1 to update, 0 to delete, 1 unchanged, 1 failed.";
+    assert_eq!(last_line(&run), expected, "{run}");
+}
+
 #[rstest]
 #[case::one(&["plan", "/shops/rio"], "No plan: 1 resource failed.", 1)]
 #[case::several(&["plan", "/shops"], "No plan: 4 resources failed.", 4)]

@@ -91,7 +91,7 @@ fn a_reference_without_a_value_fails_its_resource() {
         ),
         (
             r#""{{ref \"/roles/viewer\" \"/uid\"}}""#,
-            "the resource has no value there on the server; correct the pointer",
+            "the resource has no value there on the server; correct the pointer, or operations.get.transforms if they remove the value",
         ),
         (r#""{{ref \"/roles/viewer\"}}""#, "the reference at \"/role\" is malformed"),
     ];

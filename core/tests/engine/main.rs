@@ -41,6 +41,7 @@ mod stops;
 mod two_ids;
 mod unconfirmed;
 mod unfindable;
+mod unsent;
 mod versions;
 mod world;
 mod write_only;

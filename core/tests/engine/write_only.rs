@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{self, Options, Report, Selection, Session, Stop, WrittenValues};
+use declarest_core::sync::{self, Options, Outcome, Report, Selection, Session, Stop, WrittenValues};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::rest_server::{Config, Matcher};
-use crate::world::{World, selected};
+use crate::world::{World, failure, selected};
 
 const METADATA: &str = "resource: {id: /id, alias: /name, writeOnlyAttributes: [/password]}";
 
@@ -145,4 +145,58 @@ async fn a_user_that_is_found_instead_of_created_gets_the_value() {
     drop(held);
     assert_eq!(run.await.stats.failed, 0);
     assert_eq!(password(&world), "v1");
+}
+
+/// The update cannot set passwords. The new one must not count as written.
+#[tokio::test]
+async fn a_value_that_the_update_does_not_contain_is_not_recorded() {
+    let (world, record) = users();
+    let update = "\noperations: {update: {method: PATCH, transforms: [{excludeAttributes: [/password]}]}}";
+    world.declare("users/_/metadata.yaml", &(METADATA.to_owned() + update));
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.created, 1);
+    declare(&world, "users/ana", "v2");
+    let report = run(&world, &record, &[]).await;
+    assert!(failure(&report).1.contains("differs only at /password"), "{report:?}");
+    // The update of another attribute does not set it either.
+    world.declare("users/ana/resource.json", r#"{"name":"ana","password":"v2","tier":"gold"}"#);
+    assert_eq!(run(&world, &record, &[]).await.stats.updated, 1);
+    let report = run(&world, &record, &[]).await;
+    assert!(failure(&report).1.contains("differs only at /password"), "{report:?}");
+    assert_eq!(password(&world), "v1");
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.outcome, Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn a_part_that_the_update_does_not_contain_is_not_recorded() {
+    let (world, record) = users();
+    let metadata = METADATA.replace("/password", "/auth/password");
+    let update = "\noperations: {update: {transforms: [{excludeAttributes: [/auth/password]}]}}";
+    world.declare("users/_/metadata.yaml", &(metadata + update));
+    let declare = |user: &str, password: &str| {
+        let payload = json!({"name": "ana", "auth": {"user": user, "password": password}});
+        world.declare("users/ana/resource.json", &payload.to_string());
+    };
+    declare("a", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.created, 1);
+    declare("b", "v2");
+    assert_eq!(run(&world, &record, &[]).await.stats.updated, 1);
+    let report = run(&world, &record, &[]).await;
+    assert!(failure(&report).1.contains("differs only at /auth/password"), "{report:?}");
+}
+
+/// No run has written the password of a user that exists, so it may be the declared one.
+#[tokio::test]
+async fn a_found_user_may_have_the_value_that_the_update_does_not_contain() {
+    let (world, record) = users();
+    let update = "\noperations: {update: {transforms: [{excludeAttributes: [/password]}]}}";
+    world.declare("users/_/metadata.yaml", &(METADATA.to_owned() + update));
+    world.server.put_by_hand("/users/w-1", json!({"id": "w-1", "name": "ana"}));
+    declare(&world, "users/ana", "v1");
+    assert_eq!(run(&world, &record, &[]).await.stats.updated, 1);
+    assert_eq!(run(&world, &record, &[]).await.stats.unchanged, 1);
+    declare(&world, "users/ana", "v2");
+    let report = run(&world, &record, &[]).await;
+    assert!(failure(&report).1.contains("differs only at /password"), "{report:?}");
 }

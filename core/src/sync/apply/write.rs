@@ -265,7 +265,7 @@ impl Writer {
     async fn note_written(&self, action: &Action, call: &Call) -> Result<(), SyncError> {
         let sets = call.has_write_only && call.deferred.is_empty() && action.step != Step::Delete;
         if let Some(written) = self.session.written.as_ref().filter(|_| sets) {
-            written.note(&self.desired(&action.path).await?);
+            written.note(&self.desired(&action.path).await?, &call.unsent);
         }
         Ok(())
     }

@@ -30,6 +30,8 @@ pub(crate) struct Call {
     pub deferred: Vec<Pointer>,
     /// Whether a create or update sends write-only attributes.
     pub has_write_only: bool,
+    /// The changed write-only attributes that an update does not contain.
+    pub unsent: Vec<Pointer>,
     /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
     pub on_missing: Option<Box<Request>>,
     /// Whether the request addresses the resource by another name than the id that the server shows. Some servers accept

@@ -134,6 +134,11 @@ pub enum SyncError {
         clause(.0)
     )]
     Fixed(ServerError),
+    /// The transforms of the update remove all of these places, which differ, from the request.
+    #[error(
+        "{0} differs only at {1}, which operations.update.transforms remove from the request; correct them, or state resource.replaceOn if an update cannot change this: then the resource is deleted and created again"
+    )]
+    NotSent(LogicalPath, String),
     /// The server refuses the create because of a conflict, and has a resource with this name, which differs in case.
     #[error(
         "{error}; the list shows the name \"{1}\", and the server may ignore case: use this spelling in Git, or rename the resource on the server",
@@ -372,7 +377,7 @@ categories!(SyncError {
     .0: Repository, Metadata, Server, Fixed, Taken, NamedWrite, Secret, Incomplete;
     .1: Undecided, Parent;
     Validation: Respelled, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
-        MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
+        NotSent, MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
     NotFound: Absent;
     Conflict: AmbiguousName, Contended, NotDeleted, Shared, StillThere, Doubled, Claimed, ParentFailed;
     Transport: Unsure, UnderWay, NotShown, NotRecreated, NotCompleted, NotAttempted;
@@ -389,7 +394,9 @@ pub enum Unresolved {
     #[error("the server does not have the resource, and Git does not declare it; correct the path")]
     Undeclared,
     /// The resource has no such value.
-    #[error("the resource has no value there on the server; correct the pointer")]
+    #[error(
+        "the resource has no value there on the server; correct the pointer, or operations.get.transforms if they remove the value"
+    )]
     NoValue,
     /// The resource cannot be read.
     #[error("{0}")]

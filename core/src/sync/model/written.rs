@@ -96,8 +96,8 @@ impl WrittenValues {
         }
     }
 
-    /// Records that the write-only attributes of `desired` were written.
-    pub(crate) fn note(&self, desired: &Resource) {
+    /// Records that the write-only attributes of `desired` were written, except those at `unsent`.
+    pub(crate) fn note(&self, desired: &Resource, unsent: &[Pointer]) {
         let name = self.name(&desired.path);
         let mut records = self.records.lock();
         // Without a key, the values are not recorded, and written again.
@@ -105,7 +105,13 @@ impl WrittenValues {
             return;
         }
         let digests = desired.write_only().filter_map(|(attribute, value)| {
-            Some((attribute.to_string(), records.digest(&name, attribute, value)?))
+            let at = attribute.to_string();
+            let digest = if unsent.contains(attribute) {
+                records.values.get(&name)?.get(&at)?.clone()
+            } else {
+                records.digest(&name, attribute, value)?
+            };
+            Some((at, digest))
         });
         let digests = digests.collect();
         records.values.insert(name.clone(), digests);

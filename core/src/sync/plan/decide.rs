@@ -12,7 +12,7 @@ use crate::sync::model::{
     Action, Call, Doubt, Intent, Observed, Options, Reason, Resource, Sending, Step, SyncError, Wanted,
     WrittenValues, is_alike,
 };
-use crate::sync::plan::saved;
+use crate::sync::plan::{saved, unsent};
 
 /// Returns the action for one desired resource. Fails if metadata does not fit the payload, or if the payload cannot be
 /// encoded.
@@ -58,8 +58,9 @@ fn converge(
         (true, true) => Reason::Forced,
         (false, _) => Reason::Different,
     };
-    let updates = Action { differences, ..action(Step::Update, reason) };
-    Ok(updates.sending(update(desired, observed)))
+    let call = update(desired, observed)
+        .and_then(|call| unsent::checked(call, desired, observed, &differences, written, force));
+    Ok(Action { differences, ..action(Step::Update, reason) }.sending(call))
 }
 
 /// Fails if the server shows another resource at the address of the only name of `desired`, which its payload states: some
@@ -385,7 +386,7 @@ mod tests {
     fn a_plan_of_very_many_actions_stays_small() {
         // 100,000 actions, most of which do nothing, have to fit into about ten MiB.
         assert!(size_of::<Action>() <= 104, "{} bytes", size_of::<Action>());
-        assert!(size_of::<Call>() <= 320, "{} bytes", size_of::<Call>());
+        assert!(size_of::<Call>() <= 344, "{} bytes", size_of::<Call>());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod prune;
 pub(super) mod saved;
 pub(super) mod survey;
 pub(super) mod undeclared;
+mod unsent;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +38,6 @@ use crate::sync::model::{
 use crate::sync::observe::References;
 use graph::{Order, deadlock};
 use prune::Doomed;
-use saved::Summary;
 pub(super) use undeclared::Pruning;
 
 /// All actions of a run, as a value. It serialises to JSON.
@@ -184,18 +184,17 @@ impl Plan {
 
     /// Returns the report of a run in mode `observe`.
     pub(super) fn observed(self, stop: &Stop) -> Report {
-        let Summary { create, update, delete, unchanged } = self.summary();
-        let drifted = create + update + delete;
-        let stats =
-            Stats { targeted: self.targeted, applied: unchanged, unchanged, drifted, ..Stats::default() };
-        let Self { actions, failures, kept, prune_refused, .. } = self;
-        let differing = actions.iter().filter(|action| action.step != Step::Skip);
+        let unchanged = self.summary().unchanged;
+        let Self { actions, failures, kept, prune_refused, targeted, .. } = self;
+        let differing = actions.iter().filter(|action| action.step != Step::Skip && !action.is_impossible());
         let drift = |action: &Action| Drift {
             path: action.path.clone(),
             operation: action.operation(),
             pointers: action.pointers(),
         };
-        let drifted = differing.map(drift).collect();
+        let drifted: Vec<Drift> = differing.map(drift).collect();
+        let stats =
+            Stats { targeted, applied: unchanged, unchanged, drifted: drifted.len(), ..Stats::default() };
         Report { stats, failures, drifted, prune_refused, kept, ..Report::default() }.concluded(None, stop)
     }
 }

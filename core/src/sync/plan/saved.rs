@@ -57,14 +57,15 @@ impl std::fmt::Display for Summary {
 }
 
 impl Plan {
-    /// Returns the numbers of resources that the plan creates, updates, deletes and does not change.
+    /// Returns the numbers of resources that the plan creates, updates, deletes and does not change. Those whose request
+    /// cannot be made are among the failures instead.
     pub fn summary(&self) -> Summary {
-        let count = |step| self.actions.iter().filter(|action| action.step == step).count();
+        let possible = || self.actions.iter().filter(|action| !action.is_impossible());
+        let count = |step| possible().filter(|action| action.step == step).count();
         let [create, update, delete, skipped] =
             [Step::Create, Step::Update, Step::Delete, Step::Skip].map(count);
         // A replacement is a deletion and a create.
-        let replaced =
-            self.actions.iter().filter(|action| action.replaces() && action.step == Step::Delete).count();
+        let replaced = possible().filter(|action| action.replaces() && action.step == Step::Delete).count();
         Summary { create: create + replaced, update, delete, unchanged: self.unchanged + skipped }
     }
 
