@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::rest_server::Config;
 use crate::world::{World, failure};
 
-const METADATA: &str = r#"
+const METADATA: &str = r"
 resource: {id: /name, alias: /name}
 operations: {update: {method: PATCH, transforms: [{excludeAttributes: [/name, /type]}]}}
-"#;
+";
 
 /// A pool whose type is fixed when it is created.
 fn pools(declared: &str, metadata: &str) -> World {

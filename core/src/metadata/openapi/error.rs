@@ -18,6 +18,9 @@ pub enum OpenApiError {
     /// The document is not an object.
     #[error("the OpenAPI document is {0}, not an object")]
     NotAnObject(&'static str),
+    /// The object has no member of such a document.
+    #[error("this is not an OpenAPI document: it has none of the members openapi, swagger and paths")]
+    Unknown,
     /// A path of the document does not have this method.
     #[error("the OpenAPI document has no {method} for {template}; it has {}", listed(.known))]
     Method {

@@ -61,8 +61,8 @@ pub struct OpenApi {
 }
 
 impl OpenApi {
-    /// Parses a document as JSON, otherwise as YAML. Fails with [`OpenApiError::Syntax`] or
-    /// [`OpenApiError::NotAnObject`].
+    /// Parses a document as JSON, otherwise as YAML. Fails with [`OpenApiError::Syntax`], [`OpenApiError::NotAnObject`] or
+    /// [`OpenApiError::Unknown`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenApiError> {
         Self::parse_within(bytes, MAX_WEIGHT)
     }
@@ -71,6 +71,10 @@ impl OpenApi {
     /// memory.
     pub(crate) fn parse_within(bytes: &[u8], limit: usize) -> Result<Self, OpenApiError> {
         let mut root = read::document(bytes, limit)?;
+        // Some servers answer each unknown path with other JSON, such as that of a login page.
+        if !["openapi", "swagger", "paths"].iter().any(|member| root.contains_key(*member)) {
+            return Err(OpenApiError::Unknown);
+        }
         let version_2 = convert::is_version_2(&root);
         if version_2 {
             root = convert::upgrade(root);

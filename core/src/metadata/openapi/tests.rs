@@ -43,6 +43,10 @@ fn reads(#[case] text: &str) {
 #[case::nothing("", "the OpenAPI document is null, not an object")]
 #[case::array("[1]", "the OpenAPI document is an array, not an object")]
 #[case::text("hello", "the OpenAPI document is a string, not an object")]
+#[case::login_page(
+    r#"{"app": {"version": "4.30.0"}, "links": {}}"#,
+    "this is not an OpenAPI document: it has none of the members openapi, swagger and paths"
+)]
 #[case::broken_yaml(
     "a: [",
     "the OpenAPI document is neither JSON nor YAML: cannot decode yaml, line 1, column 4"
@@ -298,7 +302,7 @@ fn definitions_of_swagger_are_components() {
 #[case::malformed("{a: {$ref: '#b'}}", "/a", "$ref \"#b\" is not a JSON Pointer")]
 #[case::encoded("{a: {$ref: '#/b%20c~1d'}, b c/d: {}}", "/a", "")]
 fn references(#[case] text: &str, #[case] at: &str, #[case] message: &str) {
-    let document = parse(text);
+    let document = parse(text.replacen('{', "{paths: {}, ", 1));
     let followed = reference::follow(&document.root, at.parse().unwrap());
     assert_eq!(followed.map_or_else(|error| error.to_string(), |_| String::new()), message);
 }
