@@ -48,7 +48,7 @@ pub(crate) fn followed(file: &Path) -> PathBuf {
 
 /// Like [`write_atomically`], for a file that only the owner may read and that must survive a power failure after
 /// this returns: the directory is flushed, too. Temporary files are named `.declarest-secret-*`.
-pub(crate) fn write_secret_file(file: &Path, content: &[u8]) -> io::Result<()> {
+pub fn write_secret_file(file: &Path, content: &[u8]) -> io::Result<()> {
     replace(file, TEMPORARY_SECRET, Mode::Private, |temporary| temporary.write_all(content))?;
     File::open(directory_of(file))?.sync_all()
 }

@@ -36,7 +36,7 @@ mod tree;
 mod unused;
 mod worktree;
 
-pub use crate::atomic::{Mode, write_atomically, write_through};
+pub use crate::atomic::{Mode, write_atomically, write_secret_file, write_through};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;

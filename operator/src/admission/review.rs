@@ -210,8 +210,11 @@ impl Reviewer {
             None => request.name.clone(),
         };
         let uses = |policy: &&DynamicObject| {
-            policy.metadata.deletion_timestamp.is_none()
-                && policy.data["spec"][field]["name"] == name.as_str()
+            let mut reference = policy.data["spec"][field]["name"].clone();
+            // A placeholder without a value names nothing.
+            let expanded =
+                self.settings.expansion.expand("name", &mut reference, &|name| std::env::var(name).ok());
+            policy.metadata.deletion_timestamp.is_none() && expanded.is_ok() && reference == name.as_str()
         };
         let users: Vec<String> =
             policies.iter().filter(uses).map(|policy| format!("\"{}\"", policy.name_any())).collect();

@@ -11,8 +11,9 @@ use declarest_core::contract::{
     Contract, ContractSource, Loaded, Loading, ObjectKind, ProbeKind, ProbeRequest, ProbeVia, Probed, Prober,
     Read, Snapshot, Target, Verification, observe, probe_requests, unsent, verify,
 };
-use declarest_core::digest::{hex, sha256};
+use declarest_core::digest::sha256;
 use declarest_core::error::with_causes;
+use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::server::Client;
 use declarest_core::transport::{Names, TlsConfig, TransportError};
 use jiff::Timestamp;
@@ -276,9 +277,7 @@ impl Contracts {
             if let Some(parent) = file.parent() {
                 crate::directories::ensure_private(parent).map_err(std::io::Error::other)?;
             }
-            let staged = file.with_extension(hex(&fastrand::u64(..).to_be_bytes()));
-            std::fs::write(&staged, bytes)?;
-            std::fs::rename(&staged, &file)
+            write_atomically(&file, &bytes, Mode::Private)
         });
         match written.await {
             Ok(Ok(())) => {}

@@ -68,6 +68,8 @@ pub enum RuntimeError {
     StateAmongManifests { state: PathBuf, manifests: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     Kubeconfig { path: PathBuf, source: std::io::Error },
+    #[error("cannot serve the in-process API: {0}")]
+    ApiAddress(std::io::Error),
     #[error("cannot set up the access to the in-process API: {0}")]
     Access(#[from] AccessError),
 }

@@ -88,13 +88,10 @@ async fn listen(
     let (path, access) = (state.join(KUBECONFIG), Access::new()?);
     let failed = |source| RuntimeError::Kubeconfig { path: path.clone(), source };
     let bound = listener.local_addr().map_err(failed)?;
-    write_private(&path, &access.kubeconfig(bound)).map_err(failed)?;
-    let (api, close) = (api.clone(), close.clone());
-    background.spawn("server of the API", async move {
-        if let Err(error) = api.serve(listener, access, close).await {
-            tracing::error!(%error, "cannot serve the API");
-        }
-    });
+    let kubeconfig = access.kubeconfig(bound);
+    let server = api.serve(listener, access, close.clone()).map_err(RuntimeError::ApiAddress)?;
+    write_private(&path, &kubeconfig).map_err(failed)?;
+    background.spawn_server("server of the API", server);
     Ok(())
 }
 
@@ -103,6 +100,18 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    /// A kubeconfig for an address that is not served would only be a token on disk.
+    #[tokio::test]
+    async fn an_api_that_is_not_served_leaves_no_kubeconfig() {
+        let state = tempfile::tempdir().unwrap();
+        let api = Api::new(Vec::new()).unwrap();
+        let address = "0.0.0.0:0".parse().unwrap();
+        let (close, mut tasks) = (CancellationToken::new(), Tasks::default());
+        let error = listen(&api, &address, state.path(), &close, &mut tasks).await.unwrap_err();
+        assert!(error.to_string().contains("use a loopback address"), "{error}");
+        assert!(!state.path().join(KUBECONFIG).exists());
+    }
 
     #[rstest]
     #[case::beside("manifests", "state", false)]

@@ -37,9 +37,18 @@ impl Tasks {
     ) -> Result<bool, ListenError> {
         let listener = http_server::listen(address, server.purpose).await?;
         let Some(listener) = listener else { return Ok(false) };
-        let id = self.spawn(server.name(), server.serve(listener, close.clone()));
-        self.servers.insert(id);
+        self.spawn_server(server.name(), server.serve(listener, close.clone()));
         Ok(true)
+    }
+
+    /// Runs a server that completes the requests in flight before it ends.
+    pub fn spawn_server(
+        &mut self,
+        name: impl Into<String>,
+        server: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let id = self.spawn(name, server);
+        self.servers.insert(id);
     }
 
     /// Waits until a task ends before `stop` is cancelled. Does not return if none does.
@@ -52,6 +61,7 @@ impl Tasks {
                 Ok((id, ())) => (id, None),
                 Err(error) => (error.id(), Some(error)),
             };
+            self.servers.remove(&id);
             let name = self.names.remove(&id).unwrap_or_default();
             if let Some(error) = cause {
                 tracing::error!(task = name, %error, "a task failed");

@@ -28,18 +28,18 @@ const LIMITS: Limits = Limits {
 };
 
 impl Api {
-    /// Serves HTTP/1.1 with TLS on `listener` until `shutdown`, on loopback addresses only. Requests without the token of
-    /// `access` get 401.
+    /// Returns a server of HTTP/1.1 with TLS on `listener` until `shutdown`, on loopback addresses only. Requests without the
+    /// token of `access` get 401.
     ///
     /// # Errors
     ///
     /// `PermissionDenied` if the listener is not bound to a loopback address.
-    pub async fn serve(
+    pub fn serve(
         &self,
         listener: TcpListener,
         access: Access,
         shutdown: CancellationToken,
-    ) -> io::Result<()> {
+    ) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() {
             let message = format!(
@@ -53,10 +53,8 @@ impl Api {
             let (api, access) = (api.clone(), Arc::clone(&access));
             async move { api.respond_to_network(&access, request).await.map(Body::new) }
         });
-        HttpServer { purpose: "the in-process API", router, limits: LIMITS, tls: Some(tls) }
-            .serve(listener, shutdown)
-            .await;
-        Ok(())
+        let server = HttpServer { purpose: "the in-process API", router, limits: LIMITS, tls: Some(tls) };
+        Ok(server.serve(listener, shutdown))
     }
 
     async fn respond_to_network(&self, access: &Access, request: Request<Body>) -> Response<api::Body> {

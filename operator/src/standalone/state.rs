@@ -3,11 +3,12 @@
 //! A write is durable when [`StateDir::write`] returns: the content is synced and then renamed to its place. After
 //! a crash, the file has its old or its new content, never a part. This module never receives Secrets.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use declarest_core::repository::write_secret_file;
 use serde_json::Value;
 
 /// The state of objects could not be read or written.
@@ -125,17 +126,10 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, StateError> {
 
 /// Writes JSON to a file that only its owner can read. Readers see the old or the new content.
 pub fn write_private(path: &Path, object: &Value) -> io::Result<()> {
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"));
-    };
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let temporary = directory.join(format!(".{}.tmp", name.to_string_lossy()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
     let mut text = serde_json::to_vec_pretty(object)?;
     text.push(b'\n');
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    // The rename is durable only after a sync of the directory.
-    File::open(directory)?.sync_all()
+    write_secret_file(path, &text)
 }

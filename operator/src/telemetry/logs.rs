@@ -1,6 +1,6 @@
 //! Log lines on stderr.
 
-use std::fmt;
+use std::{fmt, io};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -37,10 +37,13 @@ fn subscriber(level: LogLevel, format: LogFormat, spans: Option<SpanLayer>) -> i
         .with_default(level.min(LevelFilter::WARN))
         .with_target("declarest_operator", level)
         .with_target("declarest_core", level);
-    let layer = tracing_subscriber::fmt::layer().with_writer(|| LogWriter);
+    let layer = tracing_subscriber::fmt::layer();
     let layer = match format {
-        LogFormat::Json => layer.fmt_fields(JsonFields::new()).event_format(JsonLines).boxed(),
-        LogFormat::Text => layer.with_ansi(false).boxed(),
+        // A value that equals a number or a level of a line would make it invalid, so only texts are concealed.
+        LogFormat::Json => {
+            layer.with_writer(io::stderr).fmt_fields(JsonFields::new()).event_format(JsonLines).boxed()
+        }
+        LogFormat::Text => layer.with_writer(|| LogWriter).with_ansi(false).boxed(),
     };
     let logs = layer.with_filter(filter).boxed();
     let layers: Vec<SpanLayer> = [Some(logs), spans].into_iter().flatten().collect();

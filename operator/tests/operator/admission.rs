@@ -241,6 +241,13 @@ async fn what_a_policy_uses_cannot_be_deleted() {
     let other = with(server.clone(), "/metadata/name", json!("other"));
     assert_eq!(host.denial("DELETE", &Value::Null, &other).await, "");
     assert_eq!(host.denial("DELETE", &Value::Null, &policy("a", "/a")).await, "");
+    // The tests set the variable for every operator.
+    let by_variable =
+        with(policy("c", "/c"), "/spec/managedServerRef/name", json!("${DECLAREST_VAR_HIDDEN}"));
+    host.world.create(by_variable).await;
+    let named = with(server.clone(), "/metadata/name", json!("concealed-value"));
+    let message = host.denial("DELETE", &Value::Null, &named).await;
+    assert!(message.contains("is used by SyncPolicy \"c\";"), "{message}");
     // The reviews of `kubectl delete --raw` for a collection have no name.
     let response = host.review_named("", "DELETE", &Value::Null, &server).await;
     let message = response["status"]["message"].as_str().unwrap_or_default();

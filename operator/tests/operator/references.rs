@@ -66,6 +66,17 @@ async fn the_value_of_a_variable_is_used_but_not_shown() {
     assert!(!world.log().contains("concealed-value"), "the value is in the log");
 }
 
+/// A value can be the same text as a level, which is not a value of the spec.
+#[tokio::test]
+async fn a_hidden_value_does_not_change_the_other_members_of_a_log_line() {
+    let world = World::start_in(&[("DECLAREST_VAR_LEVEL", "info")], &[]).await;
+    let spec = json!({"type": "git", "git": {"url": "file:///none", "branch": "${DECLAREST_VAR_LEVEL}"}});
+    world.create(declarest("ResourceRepository", "repo", &spec)).await;
+    world.repository_reason("FetchFailed").await;
+    let log = world.log();
+    assert!(log.contains("FetchFailed") && !log.contains("\"level\":\"${"), "{log}");
+}
+
 #[tokio::test]
 async fn other_variables_are_not_allowed_by_default() {
     let world = World::start().await;

@@ -29,10 +29,7 @@ impl Served {
         let content = access.kubeconfig(listener.local_addr().unwrap());
         fs::write(&kubeconfig, content.to_string()).unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn({
-            let stop = stop.clone();
-            async move { api.serve(listener, access, stop).await.unwrap() }
-        });
+        tokio::spawn(api.serve(listener, access, stop.clone()).unwrap());
         Self { client, kubeconfig, _directory: directory, _stop: stop.drop_guard() }
     }
 }

@@ -100,8 +100,10 @@ async fn a_rejected_write_does_not_change_the_object() {
     let directory = tempfile::tempdir().unwrap();
     let client = restore(directory.path()).client();
     widgets(&client).create(&PostParams::default(), &widget("a")).await.unwrap();
-    // A directory has the name of the temporary file, so nothing can be saved.
-    std::fs::create_dir(directory.path().join("api/widgets/default/.a.json.tmp")).unwrap();
+    // A directory has the name of the file, so nothing can be saved.
+    let file = directory.path().join("api/widgets/default/a.json");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
     let (code, reason, message) = refusal(merge(&client, "a", &json!({"spec": {"size": 2}})).await);
     assert_eq!((code, reason.as_str()), (500, "InternalError"));
     assert!(message.contains("cannot save object state"), "{message}");
@@ -119,7 +121,7 @@ async fn damaged_and_foreign_files_do_not_stop_a_restart() {
     let place = directory.path().join("api/widgets/default");
     std::fs::write(place.join("a.json"), "{").unwrap();
     std::fs::copy(place.join("b.json"), place.join("c.json")).unwrap();
-    std::fs::write(place.join(".d.json.tmp"), "half").unwrap();
+    std::fs::write(place.join(".declarest-secret-d"), "half").unwrap();
     let client = restore(directory.path()).client();
     let names: Vec<String> = widgets(&client)
         .list(&ListParams::default())

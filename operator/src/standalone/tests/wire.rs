@@ -22,7 +22,7 @@ struct Server {
     token: String,
     http: reqwest::Client,
     shutdown: CancellationToken,
-    task: JoinHandle<std::io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 impl Server {
@@ -32,10 +32,7 @@ impl Server {
         let access = Access::new().unwrap();
         let kubeconfig = access.kubeconfig(listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn({
-            let shutdown = shutdown.clone();
-            async move { api.serve(listener, access, shutdown).await }
-        });
+        let task = tokio::spawn(api.serve(listener, access, shutdown.clone()).unwrap());
         // reqwest is built without a default crypto provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let text = |pointer: &str| kubeconfig.pointer(pointer).unwrap().as_str().unwrap().to_owned();
@@ -54,7 +51,8 @@ impl Server {
 #[tokio::test]
 async fn only_loopback_is_served() {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let error = api().serve(listener, Access::new().unwrap(), CancellationToken::new()).await.unwrap_err();
+    let served = api().serve(listener, Access::new().unwrap(), CancellationToken::new());
+    let error = served.err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
     assert!(error.to_string().contains("use a loopback address"), "{error}");
 }
@@ -91,7 +89,7 @@ async fn a_shutdown_ends_watches_and_the_server() {
         .await
         .unwrap();
     server.shutdown.cancel();
-    tokio::time::timeout(Duration::from_secs(10), server.task).await.expect("it stops").unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(10), server.task).await.expect("it stops").unwrap();
     let rest = tokio::time::timeout(Duration::from_secs(10), watch.chunk()).await.expect("the watch ends");
     assert!(!matches!(rest, Ok(Some(_))));
 }

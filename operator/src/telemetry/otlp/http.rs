@@ -31,6 +31,7 @@ pub struct Http {
 impl Http {
     pub fn new(signal: &'static str, endpoint: &Endpoint, runtime: &Handle) -> Result<Self, TransportError> {
         let builder = unrestricted_client_builder(&endpoint.tls, &endpoint.proxy)
+            .default_headers(endpoint.headers.clone())
             .timeout(endpoint.timeout)
             .redirect(reqwest::redirect::Policy::none());
         let client = builder.build().map_err(|error| TransportError::Client(with_causes(&error)))?;

@@ -97,10 +97,7 @@ impl MetricsExporter {
 
 impl Exporter {
     fn request(&self, body: &[u8]) -> Result<Request<Bytes>, http::Error> {
-        let mut request = Request::post(self.endpoint.url.as_str());
-        if let Some(headers) = request.headers_mut() {
-            headers.extend(self.endpoint.headers.clone());
-        }
+        let request = Request::post(self.endpoint.url.as_str());
         let request = request.header(CONTENT_TYPE, "application/x-protobuf");
         if self.endpoint.gzip
             && let Ok(compressed) = gzip(body)

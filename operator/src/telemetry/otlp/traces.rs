@@ -1,7 +1,5 @@
 //! Traces: spans of `tracing` that OpenTelemetry exports, and their propagation to managed servers.
 
-use std::collections::HashMap;
-
 use declarest_core::spans;
 use http::{HeaderMap, HeaderValue};
 use opentelemetry::trace::{Status, TraceContextExt as _, TracerProvider as _};
@@ -24,16 +22,11 @@ pub fn provider(
     resource: &Resource,
     runtime: &Handle,
 ) -> Result<SdkTracerProvider, OtlpError> {
-    let headers = endpoint
-        .headers
-        .iter()
-        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(Http::new("traces", endpoint, runtime)?)
         .with_endpoint(endpoint.url.as_str())
         .with_protocol(Protocol::HttpBinary)
-        .with_headers(headers.collect::<HashMap<_, _>>())
         .with_timeout(endpoint.timeout);
     let exporter = if endpoint.gzip { exporter.with_compression(Compression::Gzip) } else { exporter };
     Ok(SdkTracerProvider::builder()
