@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use declarest_core::transport::{Destinations, HostPattern, Names};
 use ipnet::IpNet;
+use tracing::level_filters::LevelFilter;
 
 use crate::crd::validation::is_label;
 
@@ -194,8 +196,10 @@ pub struct ManagerOptions {
     pub destinations: DestinationOptions,
 
     /// Minimum level of log messages
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub log_level: LogLevel,
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser =
+        PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
+            .try_map(|level| level.parse::<LevelFilter>()))]
+    pub log_level: LevelFilter,
 
     /// Format of log lines
     #[arg(long, value_name = "FORMAT", default_value = "json")]
@@ -260,15 +264,6 @@ pub struct CrdsOptions {
     /// File to write the reference of all fields to, as Markdown
     #[arg(long, value_name = "FILE")]
     pub reference: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -71,11 +71,7 @@ struct Membership {
 
 /// Work in a namespace, which keeps the claim on it until this is dropped.
 #[derive(Debug)]
-pub struct Stay {
-    owned: Option<(Arc<Owned>, String)>,
-    /// Cancelled when the work must end, because the namespace leaves the shard.
-    pub left: CancellationToken,
-}
+pub struct Stay(Option<(Arc<Owned>, String)>);
 
 impl Namespaces {
     /// All namespaces, always.
@@ -90,12 +86,12 @@ impl Namespaces {
 
     /// Begins work in a namespace; `None` if this process must not work there.
     pub fn enter(&self, namespace: &str) -> Option<Stay> {
-        let Some(owned) = &self.0 else { return Some(Stay { owned: None, left: CancellationToken::new() }) };
+        let Some(owned) = &self.0 else { return Some(Stay(None)) };
         let mut namespaces = owned.namespaces.lock();
         let membership =
             namespaces.get_mut(namespace).filter(|membership| !membership.left.is_cancelled())?;
         membership.rounds += 1;
-        Some(Stay { owned: Some((Arc::clone(owned), namespace.to_owned())), left: membership.left.clone() })
+        Some(Stay(Some((Arc::clone(owned), namespace.to_owned()))))
     }
 
     /// Returns the token that is cancelled when the namespace leaves; cancelled if it is not of this process.
@@ -165,7 +161,7 @@ impl Namespaces {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        let Some((owned, namespace)) = self.owned.take() else { return };
+        let Some((owned, namespace)) = self.0.take() else { return };
         let has_left = owned.namespaces.lock().get_mut(&namespace).is_some_and(|membership| {
             membership.rounds -= 1;
             membership.rounds == 0 && membership.left.is_cancelled()

@@ -1,7 +1,7 @@
 //! `OpenAPI` documents are fetched conditionally, and kept for the case that a fetch fails.
 
 use axum::response::Response;
-use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
+use declarest_core::server::{Client, FetchedOpenApi, OpenApiSource};
 use http::{HeaderName, HeaderValue};
 use rstest::rstest;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ async fn an_unchanged_document_is_kept(
         (Recorder::start(|_| json(200, "{}")).await, server(name, condition, value).await);
     let client = Client::new(server.settings(), gate(None), None).unwrap();
     let source = OpenApiSource::url(&format!("{}/openapi.json", elsewhere.url())).unwrap();
-    let first = OpenApiLoader::new(client.clone(), source.clone()).fetch().await.unwrap();
-    let second = OpenApiLoader::knowing(client.clone(), source, Some(first.clone())).fetch().await.unwrap();
+    let first = FetchedOpenApi::fetch(&client, source.clone(), None, None).await.unwrap();
+    let second = FetchedOpenApi::fetch(&client, source, Some(first.clone()), None).await.unwrap();
     assert!(Arc::ptr_eq(&first.document, &second.document));
     let asked: Vec<_> = elsewhere.seen().iter().map(|seen| seen.header(condition).to_owned()).collect();
     assert_eq!(asked, ["", value]);
     // The document of one URL is not used as a condition for another URL.
     let other = OpenApiSource::url(&format!("{}/other.json", elsewhere.url())).unwrap();
-    OpenApiLoader::knowing(client, other, Some(second)).fetch().await.unwrap();
+    FetchedOpenApi::fetch(&client, other, Some(second), None).await.unwrap();
     assert_eq!(elsewhere.seen().last().unwrap().header(condition), "");
 }
 
@@ -56,14 +56,13 @@ async fn the_next_process_uses_the_kept_document() {
     let source = OpenApiSource::url(&format!("{}/openapi.json?key=s3cret", elsewhere.url())).unwrap();
     let kept = || FetchedOpenApi::kept(place.clone(), source.clone());
     assert!(kept().await.is_none());
-    let loader = OpenApiLoader::new(client.clone(), source.clone()).keeping(place.clone());
-    let first = loader.fetch().await.unwrap();
+    let fetch = |known| FetchedOpenApi::fetch(&client, source.clone(), known, Some(place.clone()));
+    let first = fetch(None).await.unwrap();
     assert_eq!(std::fs::read_to_string(first.file().unwrap()).unwrap(), DOCUMENT);
 
     let restored = kept().await.unwrap();
     assert_eq!((restored.file(), restored.document.digest()), (first.file(), first.document.digest()));
-    let loader = OpenApiLoader::knowing(client, source.clone(), Some(restored)).keeping(place.clone());
-    loader.fetch().await.unwrap();
+    fetch(Some(restored)).await.unwrap();
     let asked: Vec<_> = elsewhere.seen().iter().map(|seen| seen.header("if-none-match").to_owned()).collect();
     assert_eq!(asked, ["", "\"v1\""]);
 

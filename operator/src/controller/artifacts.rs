@@ -11,7 +11,7 @@ use declarest_core::error::with_causes;
 use declarest_core::memory::{self, Pool, Share, Shortage};
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::repository::Tree;
-use declarest_core::server::{Client, FetchedOpenApi, OpenApiLoader, OpenApiSource};
+use declarest_core::server::{Client, FetchedOpenApi, OpenApiSource};
 use parking_lot::Mutex;
 
 use super::connections;
@@ -63,16 +63,13 @@ pub struct ArtifactSet {
 
 impl Artifacts {
     /// Returns the artifacts of `server`, which is expanded. Fetches them if they are not known.
-    pub async fn of(
+    pub async fn get(
         &self,
         context: &Context,
         server: &ManagedServer,
         client: &Client,
     ) -> Result<Arc<ArtifactSet>, Failure> {
-        match self.last(server) {
-            Some(known) => Ok(known),
-            None => self.fetch(context, server, client).await,
-        }
+        self.refresh(context, server, client, false).await
     }
 
     /// Returns the artifacts that were fetched last for the current spec.
@@ -220,8 +217,7 @@ async fn document(
         // The document that an earlier process stored.
         None => FetchedOpenApi::kept(directory.clone(), source.clone()).await,
     };
-    let loader = OpenApiLoader::knowing(client.clone(), source, known.clone()).keeping(directory);
-    match (loader.fetch().await, known) {
+    match (FetchedOpenApi::fetch(client, source, known.clone(), Some(directory)).await, known) {
         (Ok(fetched), _) => Ok((fetched, None)),
         (Err(error), Some(known)) => Ok((known, Some(format!("spec.openapi: {}", with_causes(&error))))),
         (Err(error), None) => {

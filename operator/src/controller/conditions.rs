@@ -27,26 +27,31 @@ pub struct Verdict<'a> {
 pub fn compute(previous: &[Condition], verdict: &Verdict<'_>, now: Timestamp) -> Vec<Condition> {
     let (ready, reconciling, stalled) = truths(verdict);
     let reason = verdict.reason.into_str();
+    let next = |type_: &str, truth: Truth, reason: &str, message: &str| {
+        let status = truth.into_str();
+        let since = find(previous, type_)
+            .filter(|condition| condition.status == status)
+            .map_or(Time(whole_seconds(now)), |condition| condition.last_transition_time.clone());
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: truncate(message).to_owned(),
+            observed_generation: Some(verdict.generation),
+            last_transition_time: since,
+        }
+    };
     let mut conditions = Vec::with_capacity(3 + verdict.facts.len());
     conditions.push(match (ready, find(previous, "Ready")) {
         (None, Some(kept)) => kept.clone(),
-        (ready, _) => next(
-            previous,
-            "Ready",
-            ready.unwrap_or(Truth::Unknown),
-            reason,
-            verdict.message,
-            verdict.generation,
-            now,
-        ),
+        (ready, _) => next("Ready", ready.unwrap_or(Truth::Unknown), reason, verdict.message),
     });
     for (type_, truth) in [("Reconciling", reconciling), ("Stalled", stalled)] {
         let message = if truth { verdict.message } else { "" };
-        conditions.push(next(previous, type_, truth.into(), reason, message, verdict.generation, now));
+        conditions.push(next(type_, truth.into(), reason, message));
     }
-    conditions.extend(verdict.facts.iter().map(|fact| {
-        next(previous, fact.type_, fact.truth, fact.reason, &fact.message, verdict.generation, now)
-    }));
+    let facts = verdict.facts.iter();
+    conditions.extend(facts.map(|fact| next(fact.type_, fact.truth, fact.reason, &fact.message)));
     conditions
 }
 
@@ -69,29 +74,6 @@ fn truths(verdict: &Verdict<'_>) -> (Option<Truth>, bool, bool) {
         Standing::Idle => (Some(Truth::False), false, false),
         Standing::Retrying if verdict.failures < STALLED_AFTER => (Some(Truth::False), true, false),
         Standing::Retrying | Standing::Stuck => (Some(Truth::False), false, true),
-    }
-}
-
-fn next(
-    previous: &[Condition],
-    type_: &str,
-    truth: Truth,
-    reason: &str,
-    message: &str,
-    generation: i64,
-    now: Timestamp,
-) -> Condition {
-    let status = truth.into_str();
-    let since = find(previous, type_)
-        .filter(|condition| condition.status == status)
-        .map_or(Time(whole_seconds(now)), |condition| condition.last_transition_time.clone());
-    Condition {
-        type_: type_.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message: truncate(message).to_owned(),
-        observed_generation: Some(generation),
-        last_transition_time: since,
     }
 }
 

@@ -34,7 +34,7 @@ use serde_json::Value;
 pub use insecure::{Insecure, insecure_settings};
 pub use interval::Interval;
 pub use managed_server::{ManagedServer, ManagedServerSpec, ManagedServerStatus};
-pub use prune_limit::{Limit, PruneLimit};
+pub use prune_limit::PruneLimit;
 pub use resource_repository::{ResourceRepository, ResourceRepositorySpec, ResourceRepositoryStatus};
 pub use schedule::Schedule;
 pub use secret_store::{SecretStore, SecretStoreSpec, SecretStoreStatus};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use declarest_core::sync::PruneLimit as Limit;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -17,26 +18,17 @@ pub enum PruneLimit {
     Text(String),
 }
 
-/// A validated prune limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// At most this many resources.
-    Count(u32),
-    /// At most this share of the resources that the policy owns, 0 to 100.
-    Percent(u32),
-}
-
 impl PruneLimit {
     /// Returns the limit. The error states the valid forms.
     pub fn limit(&self) -> Result<Limit, String> {
         match self {
             Self::Count(count) => u32::try_from(*count)
-                .map(Limit::Count)
+                .map(|count| Limit::Count(count as usize))
                 .map_err(|_| format!("{count} is not from 0 to {}", u32::MAX)),
             Self::Text(text) => text
                 .strip_suffix('%')
                 .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-                .and_then(|digits| digits.parse().ok())
+                .and_then(|digits| digits.parse::<u8>().ok())
                 .filter(|percent| *percent <= 100)
                 .map(Limit::Percent)
                 .ok_or_else(|| format!("{text:?} is neither a count nor a percentage from 0% to 100%")),

@@ -5,9 +5,9 @@ use std::{fmt, io};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
+use tracing_serde::fields::AsMap as _;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
 use super::concealed::{LogWriter, conceal_in_log};
-use crate::args::{LogFormat, LogLevel};
+use crate::args::LogFormat;
 
 /// A layer that exports spans.
 pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
@@ -26,13 +26,16 @@ pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 ///
 /// Only the crates of DeclaREST use `level`. Other libraries always log warnings and errors only, because some of
 /// them print headers and URLs at debug level, which may contain credentials.
-pub fn install(level: LogLevel, format: LogFormat, spans: Option<SpanLayer>) {
+pub fn install(level: LevelFilter, format: LogFormat, spans: Option<SpanLayer>) {
     // Fails only if logging has already started.
     let _ = subscriber(level, format, spans).try_init();
 }
 
-fn subscriber(level: LogLevel, format: LogFormat, spans: Option<SpanLayer>) -> impl Subscriber + Send + Sync {
-    let level = level_filter(level);
+fn subscriber(
+    level: LevelFilter,
+    format: LogFormat,
+    spans: Option<SpanLayer>,
+) -> impl Subscriber + Send + Sync {
     let filter = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("declarest_operator", level)
@@ -48,16 +51,6 @@ fn subscriber(level: LogLevel, format: LogFormat, spans: Option<SpanLayer>) -> i
     let logs = layer.with_filter(filter).boxed();
     let layers: Vec<SpanLayer> = [Some(logs), spans].into_iter().flatten().collect();
     tracing_subscriber::registry().with(layers)
-}
-
-fn level_filter(level: LogLevel) -> LevelFilter {
-    match level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    }
 }
 
 /// Prints one flat JSON object per line, with the fields of the event and of its spans. `name` is then the name of
@@ -85,7 +78,9 @@ where
                 fields.extend(of_span);
             }
         }
-        event.record(&mut Fields(&mut fields));
+        if let Ok(Value::Object(of_event)) = serde_json::to_value(event.field_map()) {
+            fields.extend(of_event);
+        }
         // Before they are encoded: a value may have characters that JSON escapes.
         for field in fields.values_mut() {
             if let Value::String(text) = field {
@@ -112,41 +107,6 @@ struct Line<'a> {
     #[serde(flatten)]
     fields: Map<String, Value>,
     target: &'a str,
-}
-
-/// Collects the fields of an event.
-struct Fields<'a>(&'a mut Map<String, Value>);
-
-impl Fields<'_> {
-    fn insert(&mut self, field: &Field, value: impl Into<Value>) {
-        self.0.insert(field.name().to_owned(), value.into());
-    }
-}
-
-impl Visit for Fields<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.insert(field, format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.insert(field, value);
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.insert(field, value);
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.insert(field, value);
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.insert(field, value);
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.insert(field, value);
-    }
 }
 
 #[cfg(test)]
@@ -185,11 +145,11 @@ mod tests {
     fn spans_of_traces_are_disabled_unless_they_are_exported() {
         let trace = || tracing::span!(target: declarest_core::spans::TARGET, tracing::Level::INFO, "plan");
         let log = || tracing::info_span!("reconcile");
-        let off = subscriber(LogLevel::Trace, LogFormat::Json, None);
+        let off = subscriber(LevelFilter::TRACE, LogFormat::Json, None);
         assert!(interest(&off, trace).is_never());
         assert!(interest(&off, log).is_always());
         let exporter = tracing_subscriber::layer::Identity::new().boxed();
-        let exporting = subscriber(LogLevel::Error, LogFormat::Json, Some(exporter));
+        let exporting = subscriber(LevelFilter::ERROR, LogFormat::Json, Some(exporter));
         assert!(!interest(&exporting, trace).is_never());
         assert!(!interest(&exporting, log).is_never());
     }

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use super::announce::Announcer;
 use super::provider::Dialect;
 use super::push::{InvalidPush, Push};
-use super::recent::{Id, Recent};
+use super::recent::Recent;
 use crate::controller::context::{Caches, Settings};
 use crate::controller::error::Failure;
 use crate::controller::kind::Key;
@@ -255,7 +255,7 @@ impl Receiver {
             return Err(Answer::Filtered);
         }
         // Announce each delivery once.
-        let id = delivery.map(|id| Id::new((key.namespace.clone(), key.name.clone(), id.to_owned())));
+        let id = delivery.map(|id| (key.namespace.clone(), key.name.clone(), id.to_owned()));
         let announced = target.object.annotations().get(DELIVERY_ID).map(String::as_str);
         if delivery.is_some()
             && (announced == delivery || id.as_ref().is_some_and(|id| self.recent.contains(id)))

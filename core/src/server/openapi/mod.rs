@@ -191,7 +191,44 @@ pub struct FetchedOpenApi {
 }
 
 impl FetchedOpenApi {
-    /// Returns the file that the document is stored in, if any ([`OpenApiLoader::keeping`]).
+    /// Fetches the document of `source`. If it has not changed since `known`, the server does not send it again. A document
+    /// from a URL is stored in `directory`, for [`Self::kept`]; if that fails, a warning is logged. `client` fetches a URL
+    /// of the base URL's origin with its gate, TLS settings, default headers and credentials. For any other origin only
+    /// the proxy is the same. The caller must not hold a slot of the client's gate.
+    pub async fn fetch(
+        client: &Client,
+        source: OpenApiSource,
+        known: Option<Self>,
+        directory: Option<PathBuf>,
+    ) -> Result<Self, OpenApiLoadError> {
+        let known = known.filter(|known| known.is_of(&source));
+        let (bytes, answer) = match &source.0 {
+            Place::File(file) => (read(file).await?, None),
+            Place::Url(url) => {
+                let conditions = known.as_ref().map_or(&[][..], |known| &known.conditions);
+                let answer = fetch(client, url, &source, conditions).await?;
+                match known {
+                    Some(known) if answer.status == StatusCode::NOT_MODIFIED => return Ok(known),
+                    _ => (answer.body.clone(), Some(answer)),
+                }
+            }
+        };
+        let place = source.to_string();
+        let document = parsed(&place, bytes.clone()).await?;
+        // Writing a large document takes long.
+        let stored = tokio::task::spawn_blocking(move || {
+            let mut fetched = Self::new(document, source, answer.as_ref());
+            if let Some(directory) = directory
+                && let Err(error) = fetched.keep(&bytes, &directory)
+            {
+                tracing::warn!(%error, directory = %directory.display(), "cannot store the OpenAPI document");
+            }
+            fetched
+        });
+        stored.await.map_err(|_| OpenApiLoadError::Interrupted(place))
+    }
+
+    /// Returns the file that the document is stored in, if any.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -201,8 +238,7 @@ impl FetchedOpenApi {
         self.source == *source
     }
 
-    /// Returns the document that an [`OpenApiLoader::keeping`] loader stored in `directory`, if it came from
-    /// `source`.
+    /// Returns the document that [`Self::fetch`] stored in `directory`, if it came from `source`.
     pub async fn kept(directory: PathBuf, source: OpenApiSource) -> Option<Self> {
         let stored = tokio::task::spawn_blocking(move || Stored::read(&directory, &source)).await;
         stored.ok()??.restore().await
@@ -222,8 +258,7 @@ impl fmt::Debug for FetchedOpenApi {
     }
 }
 
-type Outcome = Result<FetchedOpenApi, OpenApiLoadError>;
-type Flight = Shared<BoxFuture<'static, Outcome>>;
+type Flight = Shared<BoxFuture<'static, Result<Arc<OpenApi>, OpenApiLoadError>>>;
 
 /// Loads the document of one server at the first use, and keeps it for its lifetime. Clones share the document.
 #[derive(Clone)]
@@ -234,45 +269,19 @@ pub struct OpenApiLoader {
 struct Loading {
     client: Client,
     source: OpenApiSource,
-    known: Option<FetchedOpenApi>,
-    directory: Option<PathBuf>,
     /// The last attempt, which may still be running.
     flight: Mutex<Option<Flight>>,
 }
 
 impl OpenApiLoader {
-    /// Returns a loader that has read nothing yet. `client` fetches a URL of the base URL's origin with its gate, TLS
-    /// settings, default headers and credentials. For any other origin only the proxy is the same.
+    /// Returns a loader that has read nothing yet, see [`FetchedOpenApi::fetch`].
     pub fn new(client: Client, source: OpenApiSource) -> Self {
-        Self::knowing(client, source, None)
-    }
-
-    /// Returns a loader that already has `known`: if the document has not changed, the server does not send it again.
-    pub fn knowing(client: Client, source: OpenApiSource, known: Option<FetchedOpenApi>) -> Self {
-        let known = known.filter(|known| known.source == source);
-        Self {
-            shared: Arc::new(Loading { client, source, known, directory: None, flight: Mutex::default() }),
-        }
-    }
-
-    /// Returns the loader, but it stores documents from a URL in `directory`, for [`FetchedOpenApi::kept`]. If the
-    /// directory cannot be written, a warning is logged and loading succeeds.
-    #[must_use]
-    pub fn keeping(self, directory: PathBuf) -> Self {
-        let Loading { client, source, known, .. } = &*self.shared;
-        let (client, source, known) = (client.clone(), source.clone(), known.clone());
-        let directory = Some(directory);
-        Self { shared: Arc::new(Loading { client, source, known, directory, flight: Mutex::default() }) }
+        Self { shared: Arc::new(Loading { client, source, flight: Mutex::default() }) }
     }
 
     /// Returns the document. Concurrent callers share one attempt and its outcome. A failure is not kept, so a later
     /// call tries again. The caller must not hold a slot of the client's gate.
     pub async fn load(&self) -> Result<Arc<OpenApi>, OpenApiLoadError> {
-        self.fetch().await.map(|fetched| fetched.document)
-    }
-
-    /// Like [`OpenApiLoader::load`], and returns what a later check for changes needs.
-    pub async fn fetch(&self) -> Result<FetchedOpenApi, OpenApiLoadError> {
         let flight = self.flight();
         flight.await
     }
@@ -284,13 +293,14 @@ impl OpenApiLoader {
             return flight.clone();
         }
         let (client, source) = (self.shared.client.clone(), self.shared.source.clone());
-        let (known, directory) = (self.shared.known.clone(), self.shared.directory.clone());
         // On a separate task, because a caller may be cancelled while the request holds a slot.
         let place = source.to_string();
-        let loading =
-            tokio::spawn(async move { load(&client, &source, known, directory).await }.in_current_span());
-        let flight =
-            async move { loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted(place))) };
+        let fetching = async move { FetchedOpenApi::fetch(&client, source, None, None).await };
+        let loading = tokio::spawn(fetching.in_current_span());
+        let flight = async move {
+            let fetched = loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted(place)));
+            fetched.map(|fetched| fetched.document)
+        };
         let flight = flight.boxed().shared();
         *current = Some(flight.clone());
         flight
@@ -320,38 +330,6 @@ async fn parsed(place: &str, bytes: Bytes) -> Result<Arc<OpenApi>, OpenApiLoadEr
         Unshared::Memory(shortage) => OpenApiLoadError::Memory { place, shortage },
         Unshared::Interrupted => OpenApiLoadError::Interrupted(place),
     })
-}
-
-async fn load(
-    client: &Client,
-    source: &OpenApiSource,
-    known: Option<FetchedOpenApi>,
-    directory: Option<PathBuf>,
-) -> Outcome {
-    let (bytes, answer) = match &source.0 {
-        Place::File(file) => (read(file).await?, None),
-        Place::Url(url) => {
-            let conditions = known.as_ref().map_or(&[][..], |known| &known.conditions);
-            let answer = fetch(client, url, source, conditions).await?;
-            match known {
-                Some(known) if answer.status == StatusCode::NOT_MODIFIED => return Ok(known),
-                _ => (answer.body.clone(), Some(answer)),
-            }
-        }
-    };
-    let (place, of) = (source.to_string(), source.clone());
-    let document = parsed(&place, bytes.clone()).await?;
-    // Writing a large document takes long.
-    let stored = tokio::task::spawn_blocking(move || {
-        let mut fetched = FetchedOpenApi::new(document, of, answer.as_ref());
-        if let Some(directory) = directory
-            && let Err(error) = fetched.keep(&bytes, &directory)
-        {
-            tracing::warn!(%error, directory = %directory.display(), "cannot store the OpenAPI document");
-        }
-        fetched
-    });
-    stored.await.map_err(|_| OpenApiLoadError::Interrupted(place))
 }
 
 async fn read(file: &Path) -> Result<bytes::Bytes, OpenApiLoadError> {

@@ -47,7 +47,8 @@ impl Claim {
         possible.then(|| Self::expanded(policy, settings)).flatten()
     }
 
-    fn conflicts_with(&self, other: &Self) -> bool {
+    /// Whether another policy claims a part of the same server.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
         self.name != other.name && self.server == other.server && self.scope.overlaps(&other.scope)
     }
 

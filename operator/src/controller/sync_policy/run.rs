@@ -27,8 +27,8 @@ use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
 use crate::controller::outcome::{Outcome, Reason};
 use crate::controller::pools::Pools;
+use crate::crd::SyncPolicy;
 use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
-use crate::crd::{Limit, SyncPolicy};
 
 /// Interval at which a run checks whether it must stop because its policy changed.
 const WATCH: Duration = Duration::from_millis(250);
@@ -66,12 +66,10 @@ async fn run_on(
     mirror: Mirror,
     started: impl FnOnce(&Fingerprint),
 ) -> Result<(Outcome, Option<Recurrences>), Failure> {
-    let consecutive = plan.consecutive_failures(&round.status);
     let repository = round.context.expanded(&plan.inputs.repository)?;
     let owner = inventory::owner(&round.object.spec, &repository, &plan.inputs.server);
     let stop = Stop::default();
-    let mut running =
-        Running { round, pools, plan, target, mirror, owner, consecutive, stop, cancelled: false };
+    let mut running = Running { round, pools, plan, target, mirror, owner, stop, cancelled: false };
     let options = options(&running.round.object, running.plan.trigger)?;
     // A drift check of an unchanged revision need not read Git.
     let known = running.plan.knowledge.can_recheck(&running.target, &options);
@@ -111,18 +109,8 @@ struct Running<'r, 'o> {
     mirror: Mirror,
     /// The owner of the inventory.
     owner: String,
-    /// Consecutive failed runs before this one.
-    consecutive: i32,
     stop: Stop,
     /// Whether the run was cancelled before its last part of the work.
-    cancelled: bool,
-}
-
-/// The end of the work of a run.
-struct Ended<'a> {
-    kind: RunKind,
-    trigger: Trigger,
-    report: &'a Report,
     cancelled: bool,
 }
 
@@ -142,8 +130,8 @@ impl Running<'_, '_> {
         started(&self.plan.fingerprint);
         match self.watched(sync::recheck(&session, options, &self.stop)).await {
             (Ok(report), cancelled) => {
-                let ended = Ended { kind: RunKind::Full, trigger, report: &report, cancelled };
-                return Ok((self.conclude(ended, None).await, report.recurrences));
+                let outcome = self.conclude(RunKind::Full, trigger, &report, cancelled, None).await;
+                return Ok((outcome, report.recurrences));
             }
             (Err(answers), cancelled) => (session.answers, self.cancelled) = (answers, cancelled),
         }
@@ -221,7 +209,7 @@ impl Running<'_, '_> {
         let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
         let server = &self.plan.inputs.server;
         let client = pools.servers.client(context, server).await.map_err(bootstrap)?;
-        let artifacts = pools.artifacts.of(context, server, &client).await.map_err(bootstrap)?;
+        let artifacts = pools.artifacts.get(context, server, &client).await.map_err(bootstrap)?;
         let metadata = Arc::new(artifacts.metadata(tree.clone()));
         let secrets = SecretReader::new(match &self.plan.inputs.store {
             Some(store) => Some(pools.stores.open(context, store).await.map_err(bootstrap)?.store),
@@ -283,8 +271,8 @@ impl Running<'_, '_> {
             targeted = selection.targeted(), prune = selection.prune.len(), "sync started"
         );
         let (report, cancelled) = self.watched(sync::run(session, selection, &options, &self.stop)).await;
-        let ended = Ended { kind, trigger, report: &report, cancelled };
-        Ok((self.conclude(ended, settling).await, report.recurrences))
+        let outcome = self.conclude(kind, trigger, &report, cancelled, settling).await;
+        Ok((outcome, report.recurrences))
     }
 
     /// Awaits `work` of this run, and requests its stop if the run must not continue. Also returns whether the run is
@@ -302,10 +290,16 @@ impl Running<'_, '_> {
 
     /// Records the result of the run, and pins the applied revision. If the run examined all resources to prune, the
     /// inventory starts again at its revision, with those that are left.
-    async fn conclude(self, ended: Ended<'_>, settling: Option<Settling>) -> Outcome {
+    async fn conclude(
+        self,
+        kind: RunKind,
+        trigger: Trigger,
+        report: &Report,
+        cancelled: bool,
+        settling: Option<Settling>,
+    ) -> Outcome {
         let pins = self.pins();
-        let Ended { kind, trigger, report, cancelled } = ended;
-        let Self { round, plan, target, mirror, consecutive, .. } = self;
+        let Self { round, plan, target, mirror, .. } = self;
         let stats = report.stats;
         tracing::info!(
             revision = %target, mode = ?kind, outcome = report.outcome.as_str(), targeted = stats.targeted,
@@ -314,7 +308,7 @@ impl Running<'_, '_> {
         );
         let applied = round.status.last_applied_repo_revision.as_deref();
         let corrects = verdict::corrects_drift(trigger, applied, &target);
-        let run = Run { plan: &plan, kind, trigger, report, target: &target, consecutive, cancelled };
+        let run = Run { plan: &plan, kind, trigger, report, target: &target, cancelled };
         verdict::count(round.context, &round.key(), corrects, &run);
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
         let status = &mut round.status;
@@ -369,7 +363,7 @@ async fn pin_reached(
 
 fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
     let sync = &policy.spec.sync;
-    let limit = sync
+    let prune_limit = sync
         .prune_limit
         .limit()
         .map_err(|reason| Failure::spec_invalid(format!("spec.sync.pruneLimit: {reason}")))?;
@@ -382,10 +376,7 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
         reading: if trigger == Trigger::DriftDue { Reading::Bulk } else { Reading::Each },
         first: trigger == Trigger::InitialSync,
         force: sync.force,
-        prune_limit: match limit {
-            Limit::Count(count) => sync::PruneLimit::Count(usize::try_from(count).unwrap_or(usize::MAX)),
-            Limit::Percent(percent) => sync::PruneLimit::Percent(u8::try_from(percent).unwrap_or(100)),
-        },
+        prune_limit,
         allow_empty: sync.allow_empty,
         ..Options::default()
     })

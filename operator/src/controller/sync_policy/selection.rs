@@ -64,7 +64,18 @@ pub struct Selected {
 pub fn select(request: &Request, pins: &Pins) -> Result<Selected, RepositoryError> {
     // The inventory decides which resources may be pruned.
     let inventory = Inventory::open(&request.mirror, pins, &request.past, &request.owner, &request.target)?;
-    let Choice { mut selection, kind, trigger, tree, hides } = choose(request, &inventory)?;
+    let tree = Arc::new(request.mirror.tree(&request.target)?);
+    let narrowed = narrowed(request, &inventory, &tree);
+    let (kind, trigger) = match (&narrowed, &request.base) {
+        (Some(_), _) => (RunKind::Incremental, request.trigger),
+        (None, None) => (RunKind::Full, request.trigger),
+        (None, Some(_)) => (RunKind::Full, Trigger::LowDiffConfidence),
+    };
+    // Whether files hide resources of the policy.
+    let (mut selection, hides) = match narrowed {
+        Some(narrowed) => (narrowed, false),
+        None => full(request, &inventory, &tree)?,
+    };
     if let Some(applied) = &inventory.applied {
         selection.former = Some(Arc::new(request.mirror.tree(applied)?));
     }
@@ -96,36 +107,13 @@ fn pending(inventory: &Inventory, selection: &Selection, tree: &GitTree) -> Vec<
     inventory.pending.iter().filter(is_pending).cloned().collect()
 }
 
-/// A selection, and how it was chosen.
-struct Choice {
-    selection: Selection,
-    kind: RunKind,
-    trigger: Trigger,
-    tree: Arc<GitTree>,
-    /// Whether files hide resources of the policy.
-    hides: bool,
-}
-
-fn choose(request: &Request, inventory: &Inventory) -> Result<Choice, RepositoryError> {
-    let tree = Arc::new(request.mirror.tree(&request.target)?);
-    let Some(base) = &request.base else {
-        let (selection, hides) = full(request, inventory, tree.as_ref())?;
-        return Ok(Choice { selection, kind: RunKind::Full, trigger: request.trigger, tree, hides });
-    };
-    let narrowed =
-        if inventory.is_new { Ok(None) } else { incremental(request, inventory, base, tree.as_ref()) };
-    match narrowed {
-        Ok(Some(selection)) => {
-            let (kind, trigger) = (RunKind::Incremental, request.trigger);
-            return Ok(Choice { selection, kind, trigger, tree, hides: false });
-        }
-        Ok(None) => {}
-        Err(error) => {
-            tracing::warn!(%error, "cannot select changed resources only; comparing the whole scope");
-        }
-    }
-    let (selection, hides) = full(request, inventory, tree.as_ref())?;
-    Ok(Choice { selection, kind: RunKind::Full, trigger: Trigger::LowDiffConfidence, tree, hides })
+/// Selects the resources that changed since the base; `None` if that is not certain to be complete.
+fn narrowed(request: &Request, inventory: &Inventory, tree: &GitTree) -> Option<Selection> {
+    let base = request.base.as_ref().filter(|_| !inventory.is_new)?;
+    incremental(request, inventory, base, tree).unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot select changed resources only; comparing the whole scope");
+        None
+    })
 }
 
 /// Selects the whole scope. Also returns whether files hide resources of the policy.

@@ -41,8 +41,6 @@ pub struct Run<'a> {
     pub trigger: Trigger,
     pub report: &'a Report,
     pub target: &'a Revision,
-    /// Consecutive failed runs before this one.
-    pub consecutive: i32,
     /// Whether the run is no longer wanted. Then it has not failed.
     pub cancelled: bool,
 }
@@ -57,12 +55,12 @@ impl Run<'_> {
 /// Writes the result of the run to `status`. Returns the conditions and the time of the next round.
 pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) -> Outcome {
     let report = run.report;
+    let earlier_failures = run.plan.consecutive_failures(status);
     let now = conditions::whole_seconds(now);
     let succeeded = report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none();
     let previous_revision = status.last_applied_repo_revision.clone();
     let recovered = status.consecutive_failures > 0 && succeeded;
     let corrects = corrects_drift(run.trigger, previous_revision.as_deref(), run.target);
-    status.last_sync_mode = Some(run.kind);
     status.resource_stats = Some(stats(report));
     status.last_run_outcome = Some(match report.outcome {
         sync::Outcome::Failed => RunOutcome::Failed,
@@ -88,9 +86,9 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         status.last_successful_sync_time = Some(Time(now));
         status.consecutive_failures = 0;
     } else if run.is_cancelled() {
-        status.consecutive_failures = run.consecutive;
+        status.consecutive_failures = earlier_failures;
     } else {
-        status.consecutive_failures = run.consecutive.saturating_add(1);
+        status.consecutive_failures = earlier_failures.saturating_add(1);
     }
     // The time of the next run.
     let next = if run.is_cancelled() { now } else { next_look(status, run, now, succeeded) };

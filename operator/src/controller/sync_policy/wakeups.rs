@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use declarest_core::path::LogicalPath;
 use futures::{Stream, StreamExt as _, future, stream};
 
+use super::overlap::Claim;
 use crate::controller::cache::{Cache, Cached, Change};
 use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::kind::{Key, Kind};
 use crate::controller::mirrors::Mirrors;
-use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy, SyncPolicySpec};
+use crate::crd::{LocalRef, ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 
 /// Returns the policies to reconcile because a dependency or an overlapping policy changed.
 pub fn wakeups(context: &Arc<Context>, mirrors: &Mirrors) -> impl Stream<Item = Key> + Send + 'static {
@@ -113,11 +113,13 @@ fn names(reference: &LocalRef, name: &str) -> bool {
 /// Returns the policies whose claim overlaps a claim that another policy added, changed or removed. They must check
 /// again which policy is older.
 fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
-    let mut claims: HashMap<Key, Territory> = HashMap::new();
-    context.caches.policies.subscribe().flat_map(move |change| {
+    let mut claims: HashMap<Key, Claim> = HashMap::new();
+    let (policies, context) = (context.caches.policies.subscribe(), Arc::clone(context));
+    policies.flat_map(move |change| {
         let (key, claim) = match change {
             Change::Present(policy) => {
-                let claim = policy.0.as_ref().ok().and_then(Territory::of);
+                let policy_claim = |policy| Claim::expanded(policy, &context.settings);
+                let claim = policy.0.as_ref().ok().and_then(policy_claim);
                 (Key::of(kube::Resource::meta(policy.as_ref())), claim)
             }
             Change::Gone(policy) => (Key::of(kube::Resource::meta(policy.as_ref())), None),
@@ -129,41 +131,12 @@ fn peers(context: &Arc<Context>) -> impl Stream<Item = Key> + Send + use<> {
         let concerned: Vec<Key> = if before == claim {
             Vec::new()
         } else {
-            let disputed: Vec<Territory> = before.into_iter().chain(claim).collect();
+            let disputed: Vec<Claim> = before.into_iter().chain(claim).collect();
             let others =
                 claims.iter().filter(|(other, _)| other.namespace == key.namespace && **other != key);
-            let meets = |own: &Territory| disputed.iter().any(|territory| territory.meets(own));
-            others.filter(|(_, own)| meets(own)).map(|(other, _)| other.clone()).collect()
+            let conflicts = |own: &Claim| disputed.iter().any(|claim| claim.conflicts_with(own));
+            others.filter(|(_, own)| conflicts(own)).map(|(other, _)| other.clone()).collect()
         };
         stream::iter(concerned)
     })
-}
-
-/// The claim of an active policy. Its texts may have placeholders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Territory {
-    /// The name of its ManagedServer.
-    server: String,
-    path: String,
-    /// `None` if the path has a placeholder.
-    scope: Option<LogicalPath>,
-}
-
-impl Territory {
-    fn of(policy: &SyncPolicy) -> Option<Self> {
-        if policy.metadata.deletion_timestamp.is_some() || policy.spec.suspend {
-            return None;
-        }
-        let SyncPolicySpec { managed_server_ref, source, .. } = &policy.spec;
-        let scope = if source.path.contains("${") { None } else { Some(policy.spec.scope().ok()?) };
-        Some(Self { server: managed_server_ref.name.clone(), path: source.path.clone(), scope })
-    }
-
-    /// Returns whether the claims may overlap.
-    fn meets(&self, other: &Self) -> bool {
-        let has_placeholder = self.server.contains("${") || other.server.contains("${");
-        let disjoint =
-            matches!((&self.scope, &other.scope), (Some(own), Some(other)) if !own.overlaps(other));
-        (has_placeholder || self.server == other.server) && !disjoint
-    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::object::{finalizers, is_terminating, meta, validate_metadata};
 use super::resource::{Family, ResourceType};
-use super::schema::{Structural, prune};
+use super::schema::prune;
 use super::status_error::{FieldError, StatusError};
 
 /// How unknown fields are handled (`fieldValidation`).
@@ -26,10 +26,7 @@ pub(crate) fn admit(
 ) -> Result<Vec<String>, StatusError> {
     // Prune unknown fields.
     drop_empty_metadata(object);
-    let unknown = match resource.schema() {
-        Some(schema) => schema.prune(object),
-        None => prune(object, &Structural::built_in()),
-    };
+    let unknown = prune(object, &resource.merge_schema());
     let warnings = report_unknown(resource, &unknown, validation)?;
     // Validate metadata.
     let mut errors = validate_metadata(resource, object);
