@@ -508,4 +508,11 @@ async fn nothing_is_written_below_two_declarations_of_one_parent(
     }
     assert_eq!(scene.server().get("/shops/w-1/tills/t1").unwrap()["open"], true);
     assert_eq!(paths(&scene), ["/shops/w-1", "/shops/w-1/tills/t1"]);
+    // Below other parents, everything is deleted as usual.
+    scene.declare("/shops/lima", &json!({"name": "lima"}));
+    scene.declare("/shops/lima/tills/t9", &json!({"id": "t9"}));
+    assert_eq!(scene.run_over(&["/shops/lima", "/shops/lima/tills/t9"]).await.stats.created, 2);
+    scene.remove("/shops/lima/tills/t9");
+    let report = scene.run_pruning("/shops/lima/tills/t9", r#"{"id": "t9"}"#).await;
+    assert_eq!(report.stats.pruned, 1, "{report:?}");
 }

@@ -47,11 +47,18 @@ impl Remote {
         Ok(place.map_err(|source| SyncError::Parent(path.clone(), source))?.path)
     }
 
+    /// Returns the place of the parent of `path`. Fails if Git declares a parent twice: what is below both would be written
+    /// to one resource.
+    async fn place_above(&self, path: &LogicalPath) -> Result<Place, SyncError> {
+        let place = self.place(&path.parent().unwrap_or_else(LogicalPath::root)).await;
+        let place = place.and_then(|place| place.claimed.clone().map_or(Ok(place), Err));
+        place.map_err(|source| SyncError::Parent(path.clone(), source))
+    }
+
     /// Returns `wanted` below the ids of its parents, and the place of its collection.
     pub(super) async fn relocated(&self, wanted: &Resource) -> Result<(Resource, Place), SyncError> {
         let path = &wanted.path;
-        let place = self.place(&path.parent().unwrap_or_else(LogicalPath::root)).await;
-        let place = place.map_err(|source| SyncError::Parent(path.clone(), source))?;
+        let place = self.place_above(path).await?;
         let Some(moved) = place.path.child(path.name()).ok().filter(|moved| moved != path) else {
             return Ok((wanted.clone(), place));
         };
@@ -66,15 +73,13 @@ impl Remote {
 
     /// Whether the parents of the resource at `path` have their names as ids, so that its path is its address.
     pub(super) async fn is_at_its_names(&self, path: &LogicalPath) -> Result<bool, SyncError> {
-        let Some(collection) = path.parent() else { return Ok(true) };
-        let place = self.place(&collection).await;
-        let place = place.map_err(|source| SyncError::Parent(path.clone(), source))?;
-        Ok(place.path == collection && place.doubt.is_none() && !place.is_absent)
+        let Place { path: located, doubt, is_absent, .. } = self.place_above(path).await?;
+        Ok(path.parent().is_none_or(|parent| parent == located) && doubt.is_none() && !is_absent)
     }
 
     async fn place(&self, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
         let Some(parent) = path.parent() else {
-            return Ok(Place { path: path.clone(), doubt: None, is_absent: false });
+            return Ok(Place { path: path.clone(), doubt: None, is_absent: false, claimed: None });
         };
         let place =
             cell(&self.places, path).get_or_init(|| Box::pin(self.place_below(&parent, path))).await.clone();
@@ -87,13 +92,15 @@ impl Remote {
     }
 
     async fn place_below(&self, parent: &LogicalPath, path: &LogicalPath) -> Result<Place, Arc<SyncError>> {
-        let Place { path: above, doubt, is_absent } = Box::pin(self.place(parent)).await?;
+        let Place { path: above, doubt, is_absent, mut claimed } = Box::pin(self.place(parent)).await?;
         let at = |segment: &str, doubt: Option<Doubt>| {
             let located = above.child(segment).or_else(|_| above.child(path.name()));
             let path = located.map_err(|_| SyncError::Absent(path.clone()))?;
-            Ok(Place { path, doubt, is_absent })
+            Ok(Place { path, doubt, is_absent, claimed: None })
         };
-        let Some(member) = self.member(path).await? else { return at(path.name(), doubt) };
+        let Some(member) = self.member(path).await? else {
+            return Ok(Place { claimed, ..at(path.name(), doubt)? });
+        };
         let names = member.rules.path_names();
         let place = |name: &str, doubt: Option<Doubt>| {
             // A name can be written in several ways.
@@ -104,19 +111,23 @@ impl Remote {
         let is_named_by_members = wanted.by_members && wanted.id.is_none() && !member.seeded;
         if wanted.one_name && !is_named_by_members {
             if stated != wanted.name {
-                self.check_sole(&member).await?;
+                claimed = claimed.or(self.check_sole(&member).await.err());
             }
-            return place(stated, doubt);
+            return Ok(Place { claimed, ..place(stated, doubt)? });
         }
         let list = self.listed(&above).await.of(&member);
         let post_creates = member.gets_its_id_by_post();
-        match judge(&Question { wanted, post_creates, ..Question::default() }, Address::NotAsked, &list) {
+        let found = match judge(
+            &Question { wanted, post_creates, ..Question::default() },
+            Address::NotAsked,
+            &list,
+        ) {
             Verdict::Present(entry) if self.is_of_another(&member, entry).await => {
                 let why = Doubt::AnotherAlias(entry.alias.clone());
                 Err(Arc::new(SyncError::Undecided(path.clone(), why)))
             }
             Verdict::Present(entry) => {
-                self.check_sole(&member).await?;
+                claimed = claimed.or(self.check_sole(&member).await.err());
                 place(&entry.remote_id, doubt)
             }
             // Without the id of a parent, all resources below it would seem to be absent.
@@ -127,7 +138,8 @@ impl Remote {
             Verdict::Unknown(why) => place(stated, doubt.or_else(|| wanted.id.is_none().then_some(why))),
             Verdict::Absent(_) => Ok(Place { is_absent: true, ..place(stated, doubt)? }),
             Verdict::Here => place(stated, doubt),
-        }
+        };
+        found.map(|found| Place { claimed, ..found })
     }
 
     /// Whether the id that the payload of a declared parent states is that of an entry with another alias: then what is

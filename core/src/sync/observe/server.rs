@@ -33,6 +33,8 @@ pub(super) struct Place {
     pub doubt: Option<Doubt>,
     /// Whether a list proves that one of its members is absent. Its name is in the place of its id.
     pub is_absent: bool,
+    /// Set if Git declares one of its members twice.
+    pub claimed: Option<Arc<SyncError>>,
 }
 
 /// Declared resources that share a name with another member of their collection, each with the other one.
