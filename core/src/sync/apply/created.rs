@@ -55,7 +55,7 @@ impl Writer {
     /// Whether the list of `collection` shows `witness`, or fails.
     async fn is_listed(&self, collection: &LogicalPath, witness: &Witness) -> bool {
         let Ok(Some(created)) = self.declared(&witness.path).await else { return true };
-        let list = self.referred.with_references_only().list_for(&created, collection).await;
+        let list = self.referred.fresh().list_for(&created, collection).await;
         !matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing))
     }
 
@@ -88,7 +88,7 @@ impl Writer {
         let Some(written) = self.session.written.as_ref().filter(|_| !desired.rules.has_secret_id()) else {
             return;
         };
-        let shown = self.referred.with_references_only().at_id(at, id).await;
+        let shown = self.referred.fresh().at_id(at, id).await;
         if shown.flatten().is_some_and(|shown| is_copy(&desired.payload, &shown)) {
             written.lose(desired, id);
             super::save(Arc::clone(written)).await;
@@ -257,7 +257,7 @@ impl Attempt<'_> {
             Ok(Some(update)) => {
                 let _ = self.rest.set(Rest::Update(update));
             }
-            Ok(None) => self.writer.referred.remember(&self.action.path, &found),
+            Ok(None) => self.writer.references().remember(&self.action.path, &found),
             // It is created, and the next run fails for the same reason.
             Err(error) if self.writer.recurrences.is_none() => {
                 let path = self.path();
@@ -298,7 +298,7 @@ impl Attempt<'_> {
         if response.status != StatusCode::ACCEPTED {
             self.writer.lose(desired, &self.at(desired), id).await;
         }
-        let lists = self.writer.referred.with_references_only();
+        let lists = self.writer.referred.fresh();
         if let Some(alias) = self.listed_alike(desired, &lists).await {
             return SyncError::Respelled(self.path(), response.status.as_u16(), alias);
         }
@@ -315,7 +315,7 @@ impl Attempt<'_> {
     ) -> (Result<Observed, SyncError>, Option<String>) {
         let at = self.at(desired);
         let addressed = shown.as_deref().map_or_else(|| at.clone(), |id| at.with_remote_id(id));
-        let remote = self.writer.referred.with_references_only();
+        let remote = self.writer.referred.fresh();
         let (searched, shown) = match remote.read_at(&addressed).await {
             Ok(observed)
                 if observed.other_alias(&Wanted::of(&at)).is_none() && !is_another(&at, &observed) =>

@@ -50,7 +50,7 @@ impl Writer {
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
         let referred = Remote::referring(&session, Arc::clone(&plan.references));
-        let new_lists = referred.with_references_only();
+        let new_lists = referred.fresh();
         let (ids, created, witnesses, failed, unconfirmed) = Default::default();
         Self {
             session,
@@ -141,7 +141,7 @@ impl Writer {
         }
         if waited && action.step == Step::Update {
             let desired = self.desired(&action.path).await?;
-            let observed = self.referred.with_references_only().read(&desired).await?;
+            let observed = self.referred.fresh().read(&desired).await?;
             return self.again(action, desired, observed).await.map(Some);
         }
         // A create gets its request.
@@ -157,7 +157,7 @@ impl Writer {
         let at = desired.moved_to(at);
         // The plan has looked for nothing at a name that was unknown.
         if has_new_name && !requested {
-            let observed = self.referred.with_references_only().read(&at).await?;
+            let observed = self.referred.fresh().read(&at).await?;
             if observed.payload.is_some() {
                 let desired = self.desired(&action.path).await?;
                 return self.again(action, desired, observed).await.map(Some);
@@ -202,7 +202,7 @@ impl Writer {
             return Err(SyncError::Undecided(action.path.clone(), Doubt::ParentId));
         }
         let located = desired.moved_to(at.cloned());
-        let observed = match self.referred.with_references_only().read_at(&located).await {
+        let observed = match self.referred.fresh().read_at(&located).await {
             Err(error) if error.category() == Category::NotFound => Observed::new(located, None),
             read => read?,
         };
@@ -212,12 +212,12 @@ impl Writer {
     /// Sends `call` for `action`. Returns the executed step, and whether it had no effect if the last run did the same.
     /// Also returns the update that completes a created resource. Its address may be another one.
     pub async fn write(&self, action: &Action, call: &Call) -> Result<(Done, Option<Box<Call>>), SyncError> {
-        self.referred.forget(&action.path);
+        self.references().forget(&action.path);
         let attempt = Attempt::new(self, action, call);
         let sent = attempt.send().await;
         // Another resource may have read it before the write was done. A create leaves the content that it has read.
         if action.step != Step::Create {
-            self.referred.forget(&action.path);
+            self.references().forget(&action.path);
         }
         let step = sent?;
         self.outdate_referrers(&action.path, step).await?;
@@ -244,7 +244,7 @@ impl Writer {
     pub async fn complete(&self, action: &Action, create: &Call, update: &Call) -> Result<(), SyncError> {
         let attempt = Attempt::new(self, action, create);
         let updated = attempt.exchange(&update.request).await;
-        self.referred.forget(&action.path);
+        self.references().forget(&action.path);
         attempt.confirm(update, &updated?).await?;
         self.outdate_referrers(&action.path, Step::Update).await?;
         self.note_written(action, create).await
@@ -288,7 +288,7 @@ impl Writer {
         }
         let looked = async {
             let desired = self.desired(&action.path).await?;
-            let observed = self.referred.with_references_only().read(&desired).await?;
+            let observed = self.referred.fresh().read(&desired).await?;
             let options = Options { recurrences: Some(recurrences), ..Options::default() };
             let mark = move |desired: &Resource| Ok(decide::decide_for(desired, &observed, &options)?.mark);
             evaluated(desired, mark).await
@@ -402,12 +402,12 @@ impl<'a> Attempt<'a> {
     }
 
     pub async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
-        self.writer.referred.with_references_only().read(desired).await
+        self.writer.referred.fresh().read(desired).await
     }
 
     /// Reads a resource to delete. Another one may have its id or a part of its names now.
     async fn read_doomed(&self, declared: &Resource) -> Result<Observed, SyncError> {
-        let observed = self.writer.referred.with_references_only().read_doomed(declared).await?;
+        let observed = self.writer.referred.fresh().read_doomed(declared).await?;
         if !declared.seeded {
             check_alias(declared, &observed)?;
         }

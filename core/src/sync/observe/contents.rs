@@ -122,7 +122,7 @@ impl fmt::Debug for References {
 
 impl References {
     /// Announces that the run observes the resource at `path`. Resources that refer to it wait for the result.
-    pub(super) fn expect(&self, path: &LogicalPath) -> Option<Expected> {
+    pub fn expect(&self, path: &LogicalPath) -> Option<Expected> {
         let mut seen = self.seen.lock();
         if seen.len() >= REMEMBERED {
             return None;
@@ -133,7 +133,7 @@ impl References {
     }
 
     /// Remembers the resource at `path`, which the run has just read.
-    pub(super) fn remember(&self, path: &LogicalPath, observed: &Observed) {
+    pub fn remember(&self, path: &LogicalPath, observed: &Observed) {
         let is_full = self.known.lock().len() >= REMEMBERED;
         if !is_full && let Some(content) = Content::of(observed, &self.room) {
             // A resource that refers to it may have read it before.

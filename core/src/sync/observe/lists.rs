@@ -110,7 +110,7 @@ impl Remote {
         loop {
             let page = async {
                 let asked = asked?;
-                let mut response = self.ask_list(&asked).await?;
+                let mut response = self.ask(&asked, true).await?;
                 self.check_parents(collection, &response).await?;
                 pages.count(response.body.len());
                 let answer = decoded(collection, &mut response, rules.payload_type(), &mut held).await?;

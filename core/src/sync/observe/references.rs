@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use super::contents::{Content, Expected, Seen};
+use super::contents::{Content, Seen};
 use super::desired::{desired_at, file_at};
 use super::once::cell;
 use super::server::{Remote, Waiting};
@@ -40,21 +40,6 @@ pub(crate) struct Lacking {
 }
 
 impl Remote {
-    /// Announces that the run looks at the resource at `path`. Others that refer to it wait for the result.
-    pub(crate) fn expect(&self, path: &LogicalPath) -> Option<Expected> {
-        self.references.expect(path)
-    }
-
-    /// Remembers the resource at `path`, which the run has just read, for others that refer to it.
-    pub(crate) fn remember(&self, path: &LogicalPath, observed: &Observed) {
-        self.references.remember(path, observed);
-    }
-
-    /// Forgets the resource at `path`, which the run writes, and others that this may change.
-    pub(crate) fn forget(&self, path: &LogicalPath) {
-        self.references.forget(path);
-    }
-
     /// Records that the run looks at `resource` with the current values of those that it refers to.
     pub(crate) fn look_at(&self, resource: &Resource) {
         if refers(resource) {

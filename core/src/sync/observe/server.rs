@@ -129,7 +129,7 @@ impl Remote {
     }
 
     /// Returns the same server without any knowledge but the values of references.
-    pub(crate) fn with_references_only(&self) -> Arc<Self> {
+    pub(crate) fn fresh(&self) -> Arc<Self> {
         let other = Self::following(&self.session, Transcript::new(false), Former::default());
         let (references, namesakes) = (self.references(), Arc::clone(&self.namesakes));
         Arc::new(Self { namesakes, references, ..other })
@@ -210,16 +210,8 @@ impl Remote {
     }
 
     /// Sends a read, unless its answer is already known.
-    pub(super) async fn ask(&self, request: &Request) -> Result<Response, ServerError> {
-        self.ask_and_keep(request, self.keeps).await
-    }
-
-    /// Sends the read of a list, unless its answer is already known.
-    pub(super) async fn ask_list(&self, request: &Request) -> Result<Response, ServerError> {
-        self.ask_and_keep(request, self.keeps || self.keeps_lists).await
-    }
-
-    async fn ask_and_keep(&self, request: &Request, keep: bool) -> Result<Response, ServerError> {
+    pub(super) async fn ask(&self, request: &Request, is_list: bool) -> Result<Response, ServerError> {
+        let keep = self.keeps || is_list && self.keeps_lists;
         let answer = match self.session.answers.take(request) {
             Some(response) => Ok(response),
             None => match &self.asked {
@@ -255,7 +247,7 @@ impl Remote {
         let evaluation = at.evaluation()?;
         let request = at.guarding(request(&evaluation, OperationName::Get, &Value::Null)?);
         let request = Request { answers: at.rules.absent_statuses().into(), ..request };
-        let mut response = self.ask(&request).await?;
+        let mut response = self.ask(&request, false).await?;
         let version = Version::of(&request, &response);
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
         // Of a resource that is no longer declared, only the payload is known.

@@ -14,29 +14,27 @@ use crate::sync::observe::Remote;
 /// Members that name a resource for people.
 const NAMES: [&str; 5] = ["name", "alias", "clientId", "username", "key"];
 
-/// Fails if an earlier create may have made `absent`: the list lacks a created resource, or a server that may assign ids
-/// lists a resource with another id and the same name, and no file declares that one.
-pub async fn check_not_created(
-    remote: &Remote,
-    candidates: &Candidates,
-    absent: &Resource,
-) -> Result<(), SyncError> {
-    let Some(collection) = absent.path.parent() else { return Ok(()) };
-    let Some(id) = Wanted::of(absent).id else {
-        return check_list(remote, &collection, absent).await;
-    };
-    if !is_assigned(id) || !absent.is_created_by_post() {
-        return Ok(());
-    }
-    let list = remote.list_for(absent, &collection).await;
-    for other in namesakes(absent, id, &list) {
-        let path = other.path(&collection, absent.rules.path_names())?;
-        if !candidates.declare(&path, other).await? {
-            let doubt = Doubt::AssignedId(id.to_owned(), other.remote_id.clone());
-            return Err(SyncError::Undecided(absent.path.clone(), doubt));
+impl Candidates {
+    /// Fails if an earlier create may have made `absent`: the list lacks a created resource, or a server that may assign
+    /// ids lists a resource with another id and the same name, and no file declares that one.
+    pub async fn check_not_created(&self, absent: &Resource) -> Result<(), SyncError> {
+        let Some(collection) = absent.path.parent() else { return Ok(()) };
+        let Some(id) = Wanted::of(absent).id else {
+            return check_list(&self.remote, &collection, absent).await;
+        };
+        if !is_assigned(id) || !absent.is_created_by_post() {
+            return Ok(());
         }
+        let list = self.remote.list_for(absent, &collection).await;
+        for other in with_another_id(absent, id, &list) {
+            let path = other.path(&collection, absent.rules.path_names())?;
+            if !self.declare(&path, other).await? {
+                let doubt = Doubt::AssignedId(id.to_owned(), other.remote_id.clone());
+                return Err(SyncError::Undecided(absent.path.clone(), doubt));
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Fails if the list of `collection` does not show the last resource that was created in it, although that exists. Then
@@ -68,7 +66,11 @@ async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource
 }
 
 /// Returns the entries of `list` that have another assigned id than `id`, and a name of `absent`.
-fn namesakes<'l>(absent: &'l Resource, id: &'l str, list: &'l ListAnswer) -> impl Iterator<Item = &'l Entry> {
+fn with_another_id<'l>(
+    absent: &'l Resource,
+    id: &'l str,
+    list: &'l ListAnswer,
+) -> impl Iterator<Item = &'l Entry> {
     let listing = match list {
         ListAnswer::Listed { listing, .. } => Some(listing),
         ListAnswer::Unknown(_) => None,

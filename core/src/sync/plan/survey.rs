@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 use tracing::{Instrument as _, Span};
 
 use super::Plan;
-use super::assigned::check_not_created;
 use super::decide::decide_for;
 use super::names::Names;
 use super::saved;
@@ -78,8 +77,8 @@ pub struct Surveyor {
     /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
     /// and secrets are not needed, which saves most of the time and memory of a first sync.
     defers: bool,
-    /// Whether its resources are not compared with all declared ones: there are too many, or an earlier pass did so.
-    reads_many: bool,
+    /// Whether it does not compare its resources with all declared ones: there are too many, or an earlier pass did so.
+    skips_copies: bool,
     /// The scope, if it reads all of it.
     scope: Option<Scope>,
     stop: Stop,
@@ -109,7 +108,7 @@ impl Surveyor {
         references.clear();
         let surveyor =
             Self::following(session, selection, options, stop, (Transcript::new(false), references));
-        Self { reads_many: true, ..surveyor }
+        Self { skips_copies: true, ..surveyor }
     }
 
     fn following(
@@ -132,7 +131,7 @@ impl Surveyor {
             rejected: Arc::default(),
             counts_equal: selection.is_whole_scope() && !keep_compared && !sealable,
             defers: false,
-            reads_many: !selection.is_whole_scope()
+            skips_copies: !selection.is_whole_scope()
                 && selection.former.is_none()
                 && selection.targeted() > FEW,
             scope: selection.scope.clone(),
@@ -299,7 +298,7 @@ impl Surveyor {
     fn expected(&self, item: &Item) -> Option<Expected> {
         let Item::Desired(path, Ok(desired)) = item else { return None };
         let is_plain = self.options.intent != Intent::Delete && !refers(desired);
-        is_plain.then(|| self.bulk.remote.expect(path)).flatten()
+        is_plain.then(|| self.bulk.remote.references().expect(path)).flatten()
     }
 
     async fn look(&self, item: Item, expected: Option<Expected>) -> Looked {
@@ -355,7 +354,7 @@ impl Surveyor {
         let written = self.session.written.as_deref();
         let may_be_lost = lost.is_some() || written.is_some_and(|written| written.has_lost(&desired.path));
         if self.defers && under_way.is_none() && !may_be_lost && self.bulk.is_known_absent(&desired) {
-            check_not_created(&self.bulk.remote, &self.candidates, &desired).await?;
+            self.candidates.check_not_created(&desired).await?;
             let create = Action::new(desired.path, Step::Create, Reason::Missing);
             return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
         }
@@ -403,7 +402,7 @@ impl Surveyor {
             self.check_lost(&desired, &observed, lost).await?;
         }
         if converges && observed.payload.is_none() {
-            check_not_created(&self.bulk.remote, &self.candidates, &observed.at).await?;
+            self.candidates.check_not_created(&observed.at).await?;
         }
         if let Some(expected) = expected {
             expected.remember(&observed);
@@ -459,8 +458,10 @@ impl Surveyor {
     async fn may_be_a_copy(&self, desired: &Resource, observed: &Observed) -> bool {
         // If it reads all resources beside it, `Names` finds those that are the same one.
         let reads_beside = self.scope.as_ref().is_some_and(|scope| scope.contains_all_beside(&desired.path));
-        let is_compared = self.reads_many || reads_beside;
-        !is_compared && observed.payload.is_some() && !self.bulk.remote.was_declared(desired).await
+        !self.skips_copies
+            && !reads_beside
+            && observed.payload.is_some()
+            && !self.bulk.remote.was_declared(desired).await
     }
 
     /// Whether the request of `action` cannot be made because it needs what the run may create: the content of another

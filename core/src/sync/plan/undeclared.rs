@@ -71,7 +71,7 @@ impl Pruning {
 /// The candidates for deletion of one run.
 pub struct Candidates {
     /// The server with the rules of the target revision.
-    remote: Arc<Remote>,
+    pub(super) remote: Arc<Remote>,
     /// The server with the rules of the revisions that declared candidates.
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
     claims: Claims,
