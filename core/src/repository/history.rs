@@ -119,9 +119,11 @@ fn followed(
     parents: &[Oid],
     base: Option<&Revision>,
 ) -> Result<Option<Revision>, RepositoryError> {
-    for parent in parents.iter().copied().map(Revision::of) {
-        let is_after = |base| Ok(parents.len() == 1 || descends(repository, &parent, base)?);
-        if base.map_or(Ok::<_, RepositoryError>(true), is_after)? {
+    let mut parents = parents.iter().copied().map(Revision::of);
+    // A single parent is on the way to the base.
+    let Some(base) = base.filter(|_| parents.len() > 1) else { return Ok(parents.next()) };
+    for parent in parents {
+        if descends(repository, &parent, base)? {
             return Ok(Some(parent));
         }
     }

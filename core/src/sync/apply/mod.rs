@@ -53,7 +53,7 @@ enum Effect {
     Unchanged,
     Updated,
     Created,
-    /// It still differs after the write, or is no longer written.
+    /// It still differs: the write had no effect, or was not sent again.
     Unsettled,
 }
 

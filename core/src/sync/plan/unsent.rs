@@ -97,9 +97,7 @@ fn has_hidden(desired: &Value, shown: Option<&Value>, at: &Pointer, places: &[Po
         return false;
     }
     let Some(shown) = shown else { return true };
-    let is_hidden = |(name, member): (&_, &Value)| {
-        let name: &str = AsRef::<str>::as_ref(name);
-        has_hidden(member, shown.get(name), &at.child(name), places)
-    };
-    desired.as_object().is_some_and(|members| members.iter().any(is_hidden))
+    desired.as_object().is_some_and(|members| {
+        members.iter().any(|(name, member)| has_hidden(member, shown.get(name), &at.child(name), places))
+    })
 }
