@@ -85,16 +85,12 @@ impl HeaderCredential {
 
     fn header(&self) -> Result<(HeaderName, HeaderValue), ServerError> {
         const SETTING: &str = "http.auth.customHeaders";
-        let name = HeaderName::try_from(self.header.trim()).map_err(|_| ServerError::Setting {
-            setting: SETTING,
-            reason: format!("\"{}\" is not a header name", self.header),
+        let name = HeaderName::try_from(self.header.trim()).map_err(|_| {
+            ServerError::setting(SETTING, format!("\"{}\" is not a header name", self.header))
         })?;
         let (prefix, value) = (self.prefix.trim(), self.value.expose().trim());
         if value.is_empty() {
-            return Err(ServerError::Setting {
-                setting: SETTING,
-                reason: format!("{name} has an empty value"),
-            });
+            return Err(ServerError::setting(SETTING, format!("{name} has an empty value")));
         }
         let text = if prefix.is_empty() { value.to_owned() } else { format!("{prefix} {value}") };
         let value =

@@ -245,8 +245,7 @@ impl Client {
     }
 
     fn health_request(&self) -> Result<(Request, Url), ServerError> {
-        let refuse =
-            |reason: &str| ServerError::Setting { setting: "http.healthCheck", reason: reason.to_owned() };
+        let refuse = |reason: &str| ServerError::setting("http.healthCheck", reason);
         let check = self.shared.health_check.as_deref().unwrap_or("/").trim();
         let request = Request::new(Method::GET, check);
         let target = if check.contains("://") {
@@ -370,10 +369,7 @@ impl std::fmt::Debug for Client {
 }
 
 fn default_header(name: &str, value: &str) -> Result<Header, ServerError> {
-    let refuse = |what: &str| ServerError::Setting {
-        setting: "http.defaultHeaders",
-        reason: format!("\"{name}\" {what}"),
-    };
+    let refuse = |what: &str| ServerError::setting("http.defaultHeaders", format!("\"{name}\" {what}"));
     let header = HeaderName::try_from(name.trim()).map_err(|_| refuse("is not a header name"))?;
     let value = HeaderValue::try_from(value).map_err(|_| refuse("has a value that a header cannot carry"))?;
     Ok((header, value))

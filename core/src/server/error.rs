@@ -172,6 +172,11 @@ pub enum Sent {
 }
 
 impl ServerError {
+    /// Returns the error of a setting that cannot be used.
+    pub(super) fn setting(setting: &'static str, reason: impl Into<String>) -> Self {
+        Self::Setting { setting, reason: reason.into() }
+    }
+
     /// Returns the error with `redact` applied to each text that may come from a server or a payload.
     pub(super) fn with_texts(mut self, redact: impl Fn(&str) -> String) -> Self {
         match &mut self {

@@ -18,9 +18,9 @@ pub(super) fn insert_all(headers: &mut HeaderMap, added: &[Header]) {
 
 /// Returns `text` as the value of a header. `what` names the text in the error.
 pub(super) fn sensitive(text: &str, setting: &'static str, what: &str) -> Result<HeaderValue, ServerError> {
-    let mut value = HeaderValue::try_from(text).map_err(|_| ServerError::Setting {
-        setting,
-        reason: format!("{what} contains characters that a header cannot carry (such as a line break)"),
+    let mut value = HeaderValue::try_from(text).map_err(|_| {
+        let reason = format!("{what} contains characters that a header cannot carry (such as a line break)");
+        ServerError::setting(setting, reason)
     })?;
     value.set_sensitive(true);
     Ok(value)

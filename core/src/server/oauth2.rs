@@ -157,7 +157,7 @@ impl OAuth2 {
 impl Tokens {
     /// Checks the settings. It does not request a token yet.
     pub fn new(settings: OAuth2, wire: Arc<Wire>) -> Result<Self, ServerError> {
-        let refuse = |reason: &str| ServerError::Setting { setting: TOKEN_URL, reason: reason.to_owned() };
+        let refuse = |reason: &str| ServerError::setting(TOKEN_URL, reason);
         let url = Url::parse(settings.token_url.trim()).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| refuse("must be an http or https URL with a host"))?;
@@ -167,10 +167,8 @@ impl Tokens {
         if let Grant::Password { username, password } = &settings.grant
             && (username.expose().is_empty() || password.expose().is_empty())
         {
-            return Err(ServerError::Setting {
-                setting: "http.auth.oauth2",
-                reason: "grantType password needs username and password".to_owned(),
-            });
+            let reason = "grantType password needs username and password";
+            return Err(ServerError::setting("http.auth.oauth2", reason));
         }
         let current = Current { flight: None, need: TokenNeed::First };
         Ok(Self { wire, endpoint: Arc::new(Endpoint { settings, url }), current: Mutex::new(current) })

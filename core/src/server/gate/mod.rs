@@ -98,9 +98,7 @@ pub(super) struct Answer {
 impl Gate {
     /// Returns a gate for `throttling`; an error if settings contradict each other.
     pub fn new(throttling: &Throttling) -> Result<Self, ServerError> {
-        let refuse = |reason: &str| {
-            Err(ServerError::Setting { setting: "requestThrottling", reason: reason.to_owned() })
-        };
+        let refuse = |reason: &str| Err(ServerError::setting("requestThrottling", reason));
         let Throttling { max_concurrent_requests, queue_size, requests_per_second, burst } = *throttling;
         if max_concurrent_requests == Some(0) {
             return refuse("maxConcurrentRequests must be at least 1");
