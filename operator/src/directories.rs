@@ -210,14 +210,6 @@ pub fn remove(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// Like [`remove`], on a thread that may block.
-pub async fn remove_in_background(path: PathBuf) -> Result<(), DirectoryError> {
-    let failed = path.clone();
-    tokio::task::spawn_blocking(move || remove(&path)).await.unwrap_or_else(|error| {
-        Err(DirectoryError { action: "remove directory", path: failed, source: io::Error::other(error) })
-    })
-}
-
 /// Lists real directories only. A symbolic link could lead to files that are not the operator's.
 fn subdirectories(path: &Path) -> Result<Vec<PathBuf>, DirectoryError> {
     let failed = |source| DirectoryError { action: "list directory", path: path.to_owned(), source };

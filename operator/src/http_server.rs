@@ -9,9 +9,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use declarest_core::secrets::Secret;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use ring::hmac;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -63,6 +65,14 @@ async fn bind_every_interface(port: u16) -> std::io::Result<TcpListener> {
 /// Returns the bearer token in the headers of a request (RFC 6750 section 2.1).
 pub fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+/// Returns whether a client sent the expected secret. The comparison takes the same time wherever they differ.
+pub fn is_same(sent: &str, expected: &Secret) -> bool {
+    // Two equal texts have equal codes, and `verify` compares codes in constant time.
+    let expected = expected.expose().as_bytes();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, expected);
+    hmac::verify(&key, sent.as_bytes(), hmac::sign(&key, expected).as_ref()).is_ok()
 }
 
 /// The limits of a server.

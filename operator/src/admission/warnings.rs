@@ -6,9 +6,7 @@ use crate::crd::insecure_settings;
 
 /// Returns the warnings about a spec, by the names of its fields.
 pub fn of_spec(spec: &Value) -> Vec<String> {
-    let insecure = insecure_settings(spec);
-    let mut warnings: Vec<String> =
-        insecure.iter().map(|found| format!("{}: {}", found.field, found.consequence)).collect();
+    let mut warnings: Vec<String> = insecure_settings(spec).iter().map(ToString::to_string).collect();
     if spec.pointer("/sync/force") == Some(&Value::Bool(true)) {
         warnings.push(
             "spec.sync.force: each full run writes every resource, also those that are equal".to_owned(),

@@ -1,18 +1,19 @@
 //! Waits after failures, per object.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+
+use super::kind::Key;
 
 const FIRST: Duration = Duration::from_secs(5);
 const CAP: Duration = Duration::from_mins(5);
 
 /// The number of consecutive failures of each object. A success or a new generation resets it.
-#[derive(Debug)]
-pub struct Backoff<K> {
-    failures: Mutex<HashMap<K, Streak>>,
+#[derive(Debug, Default)]
+pub struct Backoff {
+    failures: Mutex<HashMap<Key, Streak>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -21,15 +22,9 @@ struct Streak {
     length: u32,
 }
 
-impl<K> Default for Backoff<K> {
-    fn default() -> Self {
-        Self { failures: Mutex::default() }
-    }
-}
-
-impl<K: Clone + Eq + Hash> Backoff<K> {
+impl Backoff {
     /// Records a failure. Returns the number of consecutive failures, including this one.
-    pub fn failed(&self, key: &K, generation: i64) -> u32 {
+    pub fn failed(&self, key: &Key, generation: i64) -> u32 {
         let mut failures = self.failures.lock();
         let streak = failures.entry(key.clone()).or_insert(Streak { generation, length: 0 });
         if streak.generation != generation {
@@ -40,7 +35,7 @@ impl<K: Clone + Eq + Hash> Backoff<K> {
     }
 
     /// Forgets the failures of an object that succeeded or was deleted.
-    pub fn reset(&self, key: &K) {
+    pub fn reset(&self, key: &Key) {
         self.failures.lock().remove(key);
     }
 }
@@ -87,11 +82,12 @@ mod tests {
     #[test]
     fn success_and_a_new_generation_reset_the_count() {
         let backoff = Backoff::default();
-        assert_eq!(backoff.failed(&"a", 1), 1);
-        assert_eq!(backoff.failed(&"a", 1), 2);
-        assert_eq!(backoff.failed(&"b", 1), 1);
-        assert_eq!(backoff.failed(&"a", 2), 1);
-        backoff.reset(&"a");
-        assert_eq!(backoff.failed(&"a", 2), 1);
+        let [a, b] = ["a", "b"].map(|name| Key { namespace: "team".to_owned(), name: name.to_owned() });
+        assert_eq!(backoff.failed(&a, 1), 1);
+        assert_eq!(backoff.failed(&a, 1), 2);
+        assert_eq!(backoff.failed(&b, 1), 1);
+        assert_eq!(backoff.failed(&a, 2), 1);
+        backoff.reset(&a);
+        assert_eq!(backoff.failed(&a, 2), 1);
     }
 }

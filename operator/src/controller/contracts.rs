@@ -29,7 +29,7 @@ use super::context::Context;
 use super::error::Failure;
 use super::frame::Round;
 use super::kind::{Key, Kind as _};
-use super::outcome::{Fact, Notice, Outcome, Truth};
+use super::outcome::{Fact, Notice, Outcome, Reason, Truth};
 use super::references::SecretReader;
 use super::target_watches::{ANY, TargetWatches, Watched};
 use crate::crd::ManagedServer;
@@ -338,10 +338,7 @@ async fn load(
     let pull_secret = spec.pull_secret_ref.as_ref();
     let login = connections::login(&mut secrets, "spec.contract.pullSecretRef", pull_secret).await?;
     let failed = |error: &(dyn std::error::Error + 'static)| {
-        Failure::new(
-            super::outcome::Reason::ArtifactUnavailable,
-            format!("spec.contract: {}", with_causes(error)),
-        )
+        Failure::new(Reason::ArtifactUnavailable, format!("spec.contract: {}", with_causes(error)))
     };
     let access = match (source, client) {
         (ContractSource::Url(url), Some(client)) if client.serves(url) => {

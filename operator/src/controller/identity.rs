@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 use super::context::Context;
+use super::error::Failure;
 use super::kind::{Key, Kind};
 
 /// An object in one generation, with the versions of its Secrets, so that rotated Secrets are detected.
@@ -35,6 +36,52 @@ impl Identity {
                 .map(|(_, secret)| (secret.name.clone(), version(&secret.name)))
                 .collect(),
         }
+    }
+}
+
+/// What was built from each object, with the identity of its inputs.
+pub struct Built<T> {
+    known: Mutex<HashMap<Key, (Identity, T)>>,
+    turns: Turns,
+}
+
+impl<T> Default for Built<T> {
+    fn default() -> Self {
+        Self { known: Mutex::default(), turns: Turns::default() }
+    }
+}
+
+impl<T: Clone> Built<T> {
+    /// Returns what was built from the object with this identity, or awaits `build`. Other tasks wait for its result.
+    pub async fn get(
+        &self,
+        key: Key,
+        identity: Identity,
+        build: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        if let Some(built) = self.find(&key, &identity) {
+            return Ok(built);
+        }
+        let _turn = self.turns.wait(&key).await;
+        // Another task may have built it in the meantime.
+        if let Some(built) = self.find(&key, &identity) {
+            return Ok(built);
+        }
+        let built = build.await?;
+        self.known.lock().insert(key, (identity, built.clone()));
+        Ok(built)
+    }
+
+    /// Forgets what was built from an object, so that it is built again when it is needed.
+    pub fn forget(&self, key: &Key) {
+        self.known.lock().remove(key);
+        self.turns.forget(key);
+    }
+
+    fn find(&self, key: &Key, identity: &Identity) -> Option<T> {
+        let known = self.known.lock();
+        let (built_from, built) = known.get(key)?;
+        (built_from == identity).then(|| built.clone())
     }
 }
 

@@ -14,7 +14,7 @@ use super::backoff;
 use super::conditions;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
-use super::error::Failure;
+use super::error::{Failure, blocking};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
 use super::outcome::{Fact, Notice, Outcome, Reason, Truth};
@@ -87,7 +87,8 @@ impl Reconciler for ManagedServers {
     async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
         let owner = ManagedServer::owner(&Key::of(kube::Resource::meta(object)));
         for directory in [context.directories.cache(&owner), context.directories.bundle_cache(&owner)] {
-            directories::remove_in_background(directory).await.map_err(|error| Failure::internal(&error))?;
+            let remove = move || directories::remove(&directory).map_err(|error| Failure::internal(&error));
+            blocking(remove).await?;
         }
         Ok(())
     }

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use declarest_core::secrets::vault::VaultStore;
 use declarest_core::secrets::{SecretStore as Store, StoreError};
 
+use declarest_core::error::{Categorized as _, Category};
+
 use super::backoff::{self, Backoff};
 use super::context::{Context, Guarded};
-use super::error::Failure;
+use super::error::{Failure, blocking};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key};
 use super::outcome::{Notice, Outcome};
 use super::pools::Pools;
 use super::seeds;
-use super::stores::{may_pass, unavailable};
+use super::stores::unavailable;
 use crate::crd::SecretStore;
 use crate::directories;
 
@@ -31,7 +33,7 @@ pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
 struct SecretStores {
     pools: Arc<Pools>,
     /// Consecutive failed checks of each Vault.
-    misses: Backoff<Key>,
+    misses: Backoff,
 }
 
 impl Reconciler for SecretStores {
@@ -53,9 +55,8 @@ impl Reconciler for SecretStores {
             return Ok(());
         }
         let key = Key::of(kube::Resource::meta(object));
-        directories::remove_in_background(seeds::state_directory(context, &key))
-            .await
-            .map_err(|error| Failure::internal(&error))
+        let directory = seeds::state_directory(context, &key);
+        blocking(move || directories::remove(&directory).map_err(|error| Failure::internal(&error))).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {
@@ -95,7 +96,7 @@ impl SecretStores {
             self.misses.reset(&key);
             return Ok(Outcome::ready("Vault accepted the login and has the secrets engine"));
         };
-        if !may_pass(&error) {
+        if error.category() != Category::Transport {
             return Err(unavailable(&error));
         }
         let misses = self.misses.failed(&key, round.generation());

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::connections;
 use super::context::Context;
 use super::error::Failure;
-use super::identity::{Identity, Turns};
+use super::identity::{Built, Identity};
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
@@ -27,66 +27,43 @@ use crate::telemetry::{Metrics, propagate_trace};
 /// The gates and clients in use.
 #[derive(Default)]
 pub struct Servers {
-    known: Mutex<HashMap<Key, Known>>,
-    turns: Turns,
-}
-
-struct Known {
-    throttling: Throttling,
-    gate: Arc<Gate>,
-    /// The latest client and the identity of its inputs.
-    client: Option<(Identity, Client)>,
+    gates: Mutex<HashMap<Key, (Throttling, Arc<Gate>)>>,
+    clients: Built<Client>,
 }
 
 impl Servers {
     /// Returns the client of `server`, which is expanded. Connections are kept until the spec or a Secret changes,
     /// and the gate is kept until its settings change.
     pub async fn client(&self, context: &Context, server: &ManagedServer) -> Result<Client, Failure> {
-        let key = server.key();
         // The identity is taken before Secrets are read, so that a rotation in between rebuilds the client.
         let identity = Identity::of(context, server);
-        if let Some(client) = self.cached(&key, &identity) {
-            return Ok(client);
-        }
-        // Another task may have built the client in the meantime.
-        let _turn = self.turns.wait(&key).await;
-        if let Some(client) = self.cached(&key, &identity) {
-            return Ok(client);
-        }
-        // Build the client: settings with Secrets, gate, observer.
-        let settings = settings(context, server).await?;
-        let throttling = throttling(server.spec.http.request_throttling.as_ref());
-        let gate = self.gate(&key, throttling)?;
-        context.metrics.show_gate(key.subject(), &gate);
-        let (metrics, leadership) = (Arc::clone(&context.metrics), context.leadership.clone());
-        let observer = Arc::new(Observer { metrics, leadership, server: key.clone() });
-        let client = Client::new(settings, gate, Some(observer)).map_err(|error| invalid(&error))?;
-        let mut known = self.known.lock();
-        if let Some(known) = known.get_mut(&key) {
-            known.client = Some((identity, client.clone()));
-        }
-        Ok(client)
+        self.clients.get(server.key(), identity, self.build(context, server)).await
     }
 
     /// Forgets the client and gate of a deleted server.
     pub fn forget(&self, key: &Key) {
-        self.known.lock().remove(key);
-        self.turns.forget(key);
+        self.clients.forget(key);
+        self.gates.lock().remove(key);
     }
 
-    fn cached(&self, key: &Key, identity: &Identity) -> Option<Client> {
-        let known = self.known.lock();
-        let (built_from, client) = known.get(key)?.client.as_ref()?;
-        (built_from == identity).then(|| client.clone())
+    /// Builds a client: settings with Secrets, gate, observer.
+    async fn build(&self, context: &Context, server: &ManagedServer) -> Result<Client, Failure> {
+        let key = server.key();
+        let settings = settings(context, server).await?;
+        let gate = self.gate(&key, throttling(server.spec.http.request_throttling.as_ref()))?;
+        context.metrics.show_gate(key.subject(), &gate);
+        let (metrics, leadership) = (Arc::clone(&context.metrics), context.leadership.clone());
+        let observer = Arc::new(Observer { metrics, leadership, server: key });
+        Client::new(settings, gate, Some(observer)).map_err(|error| invalid(&error))
     }
 
     fn gate(&self, key: &Key, throttling: Throttling) -> Result<Arc<Gate>, Failure> {
-        let mut known = self.known.lock();
-        if let Some(known) = known.get(key).filter(|known| known.throttling == throttling) {
-            return Ok(Arc::clone(&known.gate));
+        let mut gates = self.gates.lock();
+        if let Some((_, gate)) = gates.get(key).filter(|(current, _)| *current == throttling) {
+            return Ok(Arc::clone(gate));
         }
         let gate = Arc::new(Gate::new(&throttling).map_err(|error| invalid(&error))?);
-        known.insert(key.clone(), Known { throttling, gate: Arc::clone(&gate), client: None });
+        gates.insert(key.clone(), (throttling, Arc::clone(&gate)));
         Ok(gate)
     }
 }

@@ -1,16 +1,12 @@
 //! Open secret stores, built from a spec and its Secrets. All policies that use a store share it.
 
-use std::collections::HashMap;
-
-use declarest_core::error::{Categorized as _, Category};
 use declarest_core::secrets::SecretStore;
 use declarest_core::secrets::vault::{KvVersion, VaultAuth, VaultError, VaultSettings, VaultStore};
-use parking_lot::Mutex;
 
 use super::connections;
 use super::context::Context;
 use super::error::Failure;
-use super::identity::{Identity, Turns};
+use super::identity::{Built, Identity};
 use super::kind::{Key, Kind as _};
 use super::outcome::Reason;
 use super::references::SecretReader;
@@ -19,10 +15,7 @@ use crate::crd::{self, secret_store};
 
 /// The stores in use.
 #[derive(Default)]
-pub struct Stores {
-    known: Mutex<HashMap<Key, (Identity, Opened)>>,
-    turns: Turns,
-}
+pub struct Stores(Built<Opened>);
 
 /// An open store.
 #[derive(Clone)]
@@ -36,32 +29,12 @@ impl Stores {
     /// Returns the store of `object`, which is expanded. A login is kept until the spec or a Secret changes. Does not
     /// check that the store can be reached or decrypted.
     pub async fn open(&self, context: &Context, object: &crd::SecretStore) -> Result<Opened, Failure> {
-        let key = object.key();
-        let identity = Identity::of(context, object);
-        if let Some(opened) = self.cached(&key, &identity) {
-            return Ok(opened);
-        }
-        // Another task may have opened the store in the meantime.
-        let _turn = self.turns.wait(&key).await;
-        if let Some(opened) = self.cached(&key, &identity) {
-            return Ok(opened);
-        }
-        let opened = build(context, object).await?;
-        let mut known = self.known.lock();
-        known.insert(key, (identity, opened.clone()));
-        Ok(opened)
+        self.0.get(object.key(), Identity::of(context, object), build(context, object)).await
     }
 
     /// Forgets a store, so that it is built again when it is needed.
     pub fn forget(&self, key: &Key) {
-        self.known.lock().remove(key);
-        self.turns.forget(key);
-    }
-
-    fn cached(&self, key: &Key, identity: &Identity) -> Option<Opened> {
-        let known = self.known.lock();
-        let (built_from, opened) = known.get(key)?;
-        (built_from == identity).then(|| opened.clone())
+        self.0.forget(key);
     }
 }
 
@@ -147,9 +120,4 @@ pub fn unavailable(error: &VaultError) -> Failure {
         }
         _ => Failure::new(Reason::StoreUnavailable, error.to_string()),
     }
-}
-
-/// Returns whether the error may be temporary.
-pub fn may_pass(error: &VaultError) -> bool {
-    error.category() == Category::Transport
 }

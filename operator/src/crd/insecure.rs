@@ -1,5 +1,7 @@
 //! Settings of a spec that expose credentials to attackers on the network.
 
+use std::fmt;
+
 use declarest_core::proxy::is_loopback;
 use serde_json::Value;
 use url::Url;
@@ -10,6 +12,12 @@ pub struct Insecure {
     /// The path of its field.
     pub field: String,
     pub consequence: &'static str,
+}
+
+impl fmt::Display for Insecure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.consequence)
+    }
 }
 
 /// Returns the settings of `spec` that turn off a check of TLS or SSH, or that send credentials over plain http. A URL of

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
-use kube::discovery::{ApiCapabilities, Scope};
+use kube::discovery::Scope;
 use kube::{Client, Discovery, ResourceExt as _};
 use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
@@ -187,7 +187,7 @@ impl Manifests {
         declared: &HashSet<Identity>,
         report: &mut LoadReport,
     ) -> Result<(), ManifestsError> {
-        for (resource, _) in deletable(discovery) {
+        for resource in deletable(discovery) {
             let all = self.api(&resource, "");
             let objects = all
                 .list_metadata(&ListParams::default())
@@ -300,9 +300,10 @@ impl Changes {
 }
 
 /// Returns the served types whose objects can be declared in manifests.
-fn deletable(discovery: &Discovery) -> Vec<(ApiResource, ApiCapabilities)> {
+fn deletable(discovery: &Discovery) -> Vec<ApiResource> {
     let types = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
-    types.filter(|(resource, _)| !matches!(resource.kind.as_str(), "Event" | "Lease" | "Namespace")).collect()
+    let types = types.map(|(resource, _)| resource);
+    types.filter(|resource| !matches!(resource.kind.as_str(), "Event" | "Lease" | "Namespace")).collect()
 }
 
 fn qualified_kind(resource: &ApiResource) -> String {

@@ -9,7 +9,7 @@ use prometheus::IntGaugeVec;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 
-use super::series::{Subject, opts};
+use super::series::{Subject, count, opts};
 
 /// The known gates. Clones share them.
 #[derive(Clone, Debug)]
@@ -39,11 +39,11 @@ impl Gates {
 
     /// Publishes this gate as the gate of `server`, in place of a previous one.
     pub fn show(&self, server: Subject<'_>, gate: &Arc<Gate>) {
-        self.known.lock().insert(key(server), Arc::downgrade(gate));
+        self.known.lock().insert(server.key(), Arc::downgrade(gate));
     }
 
     pub fn forget(&self, server: Subject<'_>) {
-        self.known.lock().remove(&key(server));
+        self.known.lock().remove(&server.key());
     }
 
     fn gauges(&self) -> [&IntGaugeVec; 3] {
@@ -70,12 +70,4 @@ impl Collector for Gates {
         }
         self.gauges().into_iter().flat_map(Collector::collect).collect()
     }
-}
-
-fn key(server: Subject<'_>) -> (String, String) {
-    (server.namespace.to_owned(), server.name.to_owned())
-}
-
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

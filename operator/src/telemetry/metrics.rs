@@ -19,7 +19,7 @@ use prometheus::{
 
 use super::gates::Gates;
 use super::queues::Queues;
-use super::series::{Subject, counter, histogram, opts, registered, remove_series};
+use super::series::{Subject, counter, gauge, histogram, opts, registered, remove_series};
 
 /// The statuses of a condition.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
@@ -52,7 +52,7 @@ struct ServerMetrics {
     gates: Gates,
     contract_phase: IntGaugeVec,
     contract_check: IntGaugeVec,
-    contract_verified: GaugeVec,
+    contract_verified: IntGaugeVec,
 }
 
 #[derive(Clone, Debug)]
@@ -81,14 +81,17 @@ impl Metrics {
     /// Two metrics of this file have the same name.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
-        let condition = opts("resource_condition", "1 for the current status of a condition");
-        let condition = IntGaugeVec::new(condition, &["namespace", "name", "kind", "type", "status"])?;
         let leader = IntGauge::with_opts(opts("leader", "1 while this replica reconciles"))?;
         let metrics = Self {
             repositories: RepositoryMetrics::new(&registry)?,
             servers: ServerMetrics::new(&registry)?,
             policies: PolicyMetrics::new(&registry)?,
-            condition: registered(&registry, condition)?,
+            condition: gauge(
+                &registry,
+                "resource_condition",
+                "1 for the current status of a condition",
+                &["kind", "type", "status"],
+            )?,
             queues: registered(&registry, Queues::new()?)?,
             leader: registered(&registry, leader)?,
             registry,
@@ -222,8 +225,7 @@ impl Metrics {
             self.servers.contract_check.with_label_values(&labels).set(1);
         }
         if status.hash.is_some() {
-            let seconds = Duration::from_secs(u64::try_from(now).unwrap_or_default()).as_secs_f64();
-            self.servers.contract_verified.with_label_values(&labels).set(seconds);
+            self.servers.contract_verified.with_label_values(&labels).set(now);
         }
     }
 
@@ -304,6 +306,7 @@ impl RepositoryMetrics {
 
 impl ServerMetrics {
     fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let gauge = |name, help, labels: &[&str]| gauge(registry, name, help, labels);
         let buckets = vec![0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
         Ok(Self {
             request_duration: histogram(
@@ -326,26 +329,16 @@ impl ServerMetrics {
                 &["reason", "result"],
             )?,
             gates: registered(registry, Gates::new()?)?,
-            contract_phase: registered(
-                registry,
-                IntGaugeVec::new(
-                    opts("contract_phase", "1 for the current phase of a contract"),
-                    &["namespace", "name", "phase"],
-                )?,
+            contract_phase: gauge("contract_phase", "1 for the current phase of a contract", &["phase"])?,
+            contract_check: gauge(
+                "contract_check",
+                "1 for the current status of a check of a contract",
+                &["check", "status"],
             )?,
-            contract_check: registered(
-                registry,
-                IntGaugeVec::new(
-                    opts("contract_check", "1 for the current status of a check of a contract"),
-                    &["namespace", "name", "check", "status"],
-                )?,
-            )?,
-            contract_verified: registered(
-                registry,
-                GaugeVec::new(
-                    opts("contract_last_verified_timestamp_seconds", "Unix time of the last verification"),
-                    &["namespace", "name"],
-                )?,
+            contract_verified: gauge(
+                "contract_last_verified_timestamp_seconds",
+                "Unix time of the last verification",
+                &[],
             )?,
         })
     }

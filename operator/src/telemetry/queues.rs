@@ -9,7 +9,7 @@ use prometheus::IntGaugeVec;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 
-use super::series::{Subject, opts};
+use super::series::{Subject, count, opts};
 
 /// The queues of all controllers. Clones share them.
 #[derive(Clone, Debug)]
@@ -38,13 +38,13 @@ impl Queues {
         let due = Instant::now() + after;
         let mut known = self.known.lock();
         let waiting = known.entry(controller).or_default();
-        waiting.entry(key(object)).and_modify(|earlier| *earlier = due.min(*earlier)).or_insert(due);
+        waiting.entry(object.key()).and_modify(|earlier| *earlier = due.min(*earlier)).or_insert(due);
     }
 
     /// Removes an object whose round starts, or that does not exist.
     pub fn remove(&self, controller: &str, object: Subject<'_>) {
         if let Some(waiting) = self.known.lock().get_mut(controller) {
-            waiting.remove(&key(object));
+            waiting.remove(&object.key());
         }
     }
 }
@@ -58,14 +58,10 @@ impl Collector for Queues {
         let now = Instant::now();
         for (controller, waiting) in self.known.lock().iter() {
             let due = waiting.values().filter(|due| **due <= now).count();
-            self.depth.with_label_values(&[*controller]).set(i64::try_from(due).unwrap_or(i64::MAX));
+            self.depth.with_label_values(&[*controller]).set(count(due));
         }
         self.depth.collect()
     }
-}
-
-fn key(object: Subject<'_>) -> (String, String) {
-    (object.namespace.to_owned(), object.name.to_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
 const PREFIX: &str = "declarest_operator";
 
@@ -12,6 +12,18 @@ const PREFIX: &str = "declarest_operator";
 pub struct Subject<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
+}
+
+impl Subject<'_> {
+    /// Returns the namespace and the name.
+    pub fn key(self) -> (String, String) {
+        (self.namespace.to_owned(), self.name.to_owned())
+    }
+}
+
+/// Returns the value of a gauge that counts.
+pub fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Returns the name and help of a metric.
@@ -31,6 +43,16 @@ pub fn counter(
     more: &[&str],
 ) -> Result<IntCounterVec, prometheus::Error> {
     registered(registry, IntCounterVec::new(opts(name, help), &labels(more))?)
+}
+
+/// Creates and registers a gauge with series by object and `more` labels.
+pub fn gauge(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    more: &[&str],
+) -> Result<IntGaugeVec, prometheus::Error> {
+    registered(registry, IntGaugeVec::new(opts(name, help), &labels(more))?)
 }
 
 /// Creates and registers a histogram with series by object and `more` labels.

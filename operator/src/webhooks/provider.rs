@@ -5,6 +5,7 @@ use declarest_core::secrets::Secret;
 use ring::hmac;
 
 use crate::crd::resource_repository::{WebhookEvent, WebhookProvider};
+use crate::http_server::is_same;
 
 /// The headers of one provider.
 pub struct Dialect {
@@ -64,13 +65,8 @@ impl Dialect {
 
     /// Returns whether the sender knows `secret`. The comparison takes the same time wherever the proof differs.
     pub fn is_proven(&self, headers: &HeaderMap, body: &[u8], secret: &Secret) -> bool {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
         match self.proof {
-            // Two equal texts have equal codes, and `verify` compares codes in constant time.
-            Proof::Token(header) => text(headers, header).is_some_and(|token| {
-                let expected = hmac::sign(&key, secret.expose().as_bytes());
-                hmac::verify(&key, token.as_bytes(), expected.as_ref()).is_ok()
-            }),
+            Proof::Token(header) => text(headers, header).is_some_and(|token| is_same(token, secret)),
             Proof::Hmac { header, prefix, prefix_required } => {
                 let Some(stated) = text(headers, header) else { return false };
                 let digits = match stated.strip_prefix(prefix) {
@@ -78,6 +74,7 @@ impl Dialect {
                     None if prefix_required => return false,
                     None => stated,
                 };
+                let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
                 decode_hex(digits).is_some_and(|code| hmac::verify(&key, body, &code).is_ok())
             }
         }

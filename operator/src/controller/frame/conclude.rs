@@ -92,8 +92,6 @@ pub(super) fn next_look(outcome: &Outcome, failures: u32, interval: Option<Durat
 /// Returns a note about the insecure settings of the spec, if there are any.
 pub(super) fn insecure_note<K: Kind>(object: &K) -> Result<Option<String>, kube::Error> {
     let spec = serde_json::to_value(object.spec()).map_err(kube::Error::SerdeError)?;
-    let found = insecure_settings(&spec);
-    let settings: Vec<String> =
-        found.iter().map(|found| format!("{}: {}", found.field, found.consequence)).collect();
+    let settings: Vec<String> = insecure_settings(&spec).iter().map(ToString::to_string).collect();
     Ok((!settings.is_empty()).then(|| format!("insecure: {}", settings.join(", "))))
 }

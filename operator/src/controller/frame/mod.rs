@@ -167,9 +167,9 @@ struct Frame<R: Reconciler> {
     /// Deleted objects that are not cleaned up yet.
     deleted: Mutex<Deleted<R::Kind>>,
     /// Failed rounds.
-    failures: Backoff<Key>,
+    failures: Backoff,
     /// Failed requests to the Kubernetes API.
-    unanswered: Backoff<Key>,
+    unanswered: Backoff,
 }
 
 impl<R: Reconciler> Frame<R> {

@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
-use super::error::Failure;
+use super::error::{Failure, blocking};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
 use super::outcome::{Outcome, Reason};
@@ -122,10 +122,8 @@ impl Reconciler for SyncPolicies {
     async fn cleanup(&self, context: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
         inventory::unpin_everywhere(&self.pools.mirrors, object.meta()).await?;
         // The record of write-only attributes. A later policy of this name must write them.
-        let owner = SyncPolicy::owner(&Key::of(object.meta()));
-        directories::remove_in_background(context.directories.cache(&owner))
-            .await
-            .map_err(|error| Failure::internal(&error))
+        let record = context.directories.cache(&SyncPolicy::owner(&Key::of(object.meta())));
+        blocking(move || directories::remove(&record).map_err(|error| Failure::internal(&error))).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {

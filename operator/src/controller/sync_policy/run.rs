@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
@@ -11,6 +10,7 @@ use declarest_core::sync::{self, Mode, Options, Reading, Recurrences, Report, Se
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource as _;
 
 use super::decision::{Fingerprint, Trigger};
 use super::drift;
@@ -22,16 +22,13 @@ use super::verdict::{self, Run};
 use crate::controller::cache::Change;
 use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
-use crate::controller::error::Failure;
+use crate::controller::error::{self, Failure};
 use crate::controller::frame::Round;
 use crate::controller::kind::{Key, Kind as _};
 use crate::controller::outcome::{Outcome, Reason};
 use crate::controller::pools::Pools;
 use crate::crd::SyncPolicy;
 use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
-
-/// Interval at which a run checks whether it must stop because its policy changed.
-const WATCH: Duration = Duration::from_millis(250);
 
 /// Runs the engine and writes the result to the status of the round.
 ///
@@ -123,7 +120,7 @@ impl Running<'_, '_> {
     ) -> Result<(Outcome, Option<Recurrences>), Failure> {
         // Repeat the requests. They only read, so the run is recorded when something differs.
         let (mirror, target) = (self.mirror.clone(), self.target.clone());
-        let tree = blocking("open the revision", move || mirror.tree(&target)).await?;
+        let tree = blocking(move || mirror.tree(&target)).await?;
         let mut session = self.session(Arc::new(tree)).await?;
         let trigger = self.plan.trigger;
         self.mark(RunKind::Full, trigger);
@@ -146,7 +143,7 @@ impl Running<'_, '_> {
     async fn select(&mut self) -> Result<Selected, Failure> {
         let request = self.request()?;
         let pins = self.pins();
-        blocking("select resources", move || selection::select(&request, &pins)).await
+        blocking(move || selection::select(&request, &pins)).await
     }
 
     /// Removes resources from those that did not converge. An incremental run does not read them.
@@ -219,7 +216,7 @@ impl Running<'_, '_> {
         let directory = context.directories.cache(&SyncPolicy::owner(&self.round.key()));
         let address = client.address();
         let open = move || Ok(WrittenValues::open(&directory, address));
-        let written = Some(Arc::new(blocking("read the record of write-only attributes", open).await?));
+        let written = Some(Arc::new(blocking(open).await?));
         Ok(Session { knowledge, secrets, written, ..Session::new(tree, metadata, client) })
     }
 
@@ -251,7 +248,7 @@ impl Running<'_, '_> {
         // The inventory.
         let (pins, mirror, target) = (self.pins(), self.mirror.clone(), self.target.clone());
         let base = self.round.status.inventory_base_revision.clone();
-        blocking("pin the revision", move || pins.attempt(&mirror, base.as_deref(), &target)).await
+        blocking(move || pins.attempt(&mirror, base.as_deref(), &target)).await
     }
 
     fn pins(&self) -> Pins {
@@ -307,9 +304,9 @@ impl Running<'_, '_> {
             pruned = stats.pruned, failed = stats.failed, "sync finished"
         );
         let applied = round.status.last_applied_repo_revision.as_deref();
-        let corrects = verdict::corrects_drift(trigger, applied, &target);
-        let run = Run { plan: &plan, kind, trigger, report, target: &target, cancelled };
-        verdict::count(round.context, &round.key(), corrects, &run);
+        let corrects_drift = trigger.is_drift_check() && applied == Some(target.as_str());
+        let run = Run { plan: &plan, kind, report, target: &target, corrects_drift, cancelled };
+        verdict::count(round.context, &round.key(), &run);
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
         let status = &mut round.status;
         let settling = settling.filter(|_| round.object.spec.mode == SyncMode::Apply);
@@ -327,13 +324,9 @@ impl Running<'_, '_> {
 
 /// Runs `work` with Git on the blocking pool.
 async fn blocking<T: Send + 'static>(
-    action: &'static str,
     work: impl FnOnce() -> Result<T, RepositoryError> + Send + 'static,
 ) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| unavailable(&error)),
-        Err(error) => Err(Failure::new(Reason::ReconcileFailed, format!("cannot {action}: {error}"))),
-    }
+    error::blocking(move || work().map_err(|error| unavailable(&error))).await
 }
 
 fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
@@ -350,7 +343,7 @@ async fn pin_reached(
     applied: bool,
     declaring: Option<Vec<Revision>>,
 ) {
-    let pinned = blocking("pin the revision of the run", move || {
+    let pinned = blocking(move || {
         if applied {
             pins.applied(&mirror, &revision)?;
         }
@@ -396,9 +389,12 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
     let limit = context.settings.sync_timeout;
     let deadline = tokio::time::Instant::now() + limit;
     let left = context.namespaces.left(&key.namespace);
-    let mut ticks = tokio::time::interval(WATCH);
     let mut policies = pin!(context.caches.policies.subscribe());
     let cancelled = |reason: &str| Ending { reason: reason.to_owned(), cancelled: true };
+    // It may have changed before the subscription.
+    if let Some(reason) = unwanted(context, policy) {
+        return cancelled(reason);
+    }
     loop {
         tokio::select! {
             () = context.stop.cancelled() => return cancelled("the operator is stopping or no longer leads"),
@@ -407,12 +403,13 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
                 let reason = format!("the run did not end within {} s (--sync-timeout)", limit.as_secs());
                 return Ending { reason, cancelled: false };
             }
-            _ = ticks.tick() => {
-                if let Some(reason) = unwanted(context, policy) {
+            Some(change) = policies.next() => {
+                let (Change::Present(changed) | Change::Gone(changed)) = &change;
+                if Key::of(changed.meta()) == key
+                    && let Some(reason) = unwanted(context, policy)
+                {
                     return cancelled(reason);
                 }
-            }
-            Some(change) = policies.next() => {
                 if let Some(own) = &own
                     && let Some(rival) = rival(context, own, &key.namespace, &change)
                     && let Some(senior) = overlap::senior(own, &[rival])

@@ -10,12 +10,6 @@ use crate::crd::Schedule;
 /// run together. A check may be early by this part, but never late.
 const EARLY: f64 = 0.1;
 
-/// Returns the time of the last full run, or `None` if it is in the future: then the clock was set back, and the age of
-/// the run is unknown.
-fn credible(last_full: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    (last_full <= now).then_some(last_full)
-}
-
 /// Returns whether `planned` is in the future and within `interval`. A later time shows that the clock was set back
 /// after it was planned.
 pub fn is_credible_plan(planned: Timestamp, interval: Duration, now: Timestamp) -> bool {
@@ -29,9 +23,9 @@ pub fn cron_due(schedule: Option<&Schedule>, last_full: Timestamp, now: Timestam
 }
 
 /// Returns whether the interval since the last full run has passed, or almost passed. If the last run is in the
-/// future, it counts as passed.
+/// future, it counts as passed: the clock was set back, and the age of the run is unknown.
 pub fn drift_due(interval: Duration, last_full: Timestamp, now: Timestamp) -> bool {
-    credible(last_full, now).is_none_or(|last_full| now >= later(last_full, interval.mul_f64(1.0 - EARLY)))
+    last_full > now || now >= later(last_full, interval.mul_f64(1.0 - EARLY))
 }
 
 /// Returns the time of the next full run after a success: the earlier of the drift check and the next tick. `spread` in

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
-use super::decision::Trigger;
 use super::drift;
 use super::plan::RunPlan;
 use super::schedule::{self, until};
@@ -38,9 +37,10 @@ const LONGEST_RETRY: Duration = Duration::from_mins(5);
 pub struct Run<'a> {
     pub plan: &'a RunPlan,
     pub kind: RunKind,
-    pub trigger: Trigger,
     pub report: &'a Report,
     pub target: &'a Revision,
+    /// Whether its writes revert changes on the server: it is a drift check, and the revision is unchanged.
+    pub corrects_drift: bool,
     /// Whether the run is no longer wanted. Then it has not failed.
     pub cancelled: bool,
 }
@@ -60,7 +60,6 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     let succeeded = report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none();
     let previous_revision = status.last_applied_repo_revision.clone();
     let recovered = status.consecutive_failures > 0 && succeeded;
-    let corrects = corrects_drift(run.trigger, previous_revision.as_deref(), run.target);
     status.resource_stats = Some(stats(report));
     status.last_run_outcome = Some(match report.outcome {
         sync::Outcome::Failed => RunOutcome::Failed,
@@ -82,9 +81,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         }
     }
     if succeeded {
-        status.last_applied_repo_revision = Some(run.target.to_string());
-        status.last_successful_sync_time = Some(Time(now));
-        status.consecutive_failures = 0;
+        succeed(status, run.target, now);
     } else if run.is_cancelled() {
         status.consecutive_failures = earlier_failures;
     } else {
@@ -98,22 +95,40 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     let mut outcome = of_run(run).with_requeue(until(next, now));
     outcome.conditions.extend(drift::condition(status));
     let moved = previous_revision.as_deref() != Some(run.target.as_str());
-    let news = News { succeeded, corrects, is_notable: moved || recovered };
-    announce(outcome, run, news).with_failures(status.consecutive_failures.unsigned_abs())
+    outcome = outcome.with_failures(status.consecutive_failures.unsigned_abs());
+    let stats = report.stats;
+    let written = stats.created + stats.updated + stats.pruned;
+    if written > 0 && run.corrects_drift {
+        let restored =
+            if written == 1 { "1 resource was".to_owned() } else { format!("{written} resources were") };
+        let note = format!("{restored} restored after a change on the server");
+        outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
+    }
+    if succeeded && (written > 0 || moved || recovered) {
+        let note = format!(
+            "revision {}: {} created, {} updated, {} pruned, {} unchanged",
+            run.target, stats.created, stats.updated, stats.pruned, stats.unchanged
+        );
+        outcome = outcome.with_notice(Notice::normal("SyncSucceeded", note));
+    }
+    outcome
+}
+
+fn succeed(status: &mut SyncPolicyStatus, target: &Revision, now: Timestamp) {
+    status.last_applied_repo_revision = Some(target.to_string());
+    status.last_successful_sync_time = Some(Time(now));
+    status.consecutive_failures = 0;
 }
 
 /// Records a revision whose diff does not concern the scope: only the revision fields change.
 pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Revision) -> Outcome {
     let now = conditions::whole_seconds(Timestamp::now());
     status.last_attempted_repo_revision = Some(target.to_string());
-    if status.prune_refused || !status.unsettled_resources.is_empty() {
-        return restored(status, plan.schedule.as_ref(), plan.sync_interval, now);
+    if !status.prune_refused && status.unsettled_resources.is_empty() {
+        status.failed_resources.clear();
+        status.last_run_outcome = Some(RunOutcome::Succeeded);
+        succeed(status, target, now);
     }
-    status.failed_resources.clear();
-    status.last_run_outcome = Some(RunOutcome::Succeeded);
-    status.last_applied_repo_revision = Some(target.to_string());
-    status.last_successful_sync_time = Some(Time(now));
-    status.consecutive_failures = 0;
     restored(status, plan.schedule.as_ref(), plan.sync_interval, now)
 }
 
@@ -124,11 +139,9 @@ pub fn restored(
     sync_interval: Duration,
     now: Timestamp,
 ) -> Outcome {
-    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0.min(now));
     let planned = status.next_sync_time.as_ref().map(|time| time.0);
     let planned = planned.filter(|time| schedule::is_credible_plan(*time, sync_interval, now));
-    let next =
-        planned.unwrap_or_else(|| schedule::next_full(schedule, sync_interval, last_full, fastrand::f64()));
+    let next = planned.unwrap_or_else(|| next_full(status, schedule, sync_interval, now));
     standing(status).with_requeue(until(next, now))
 }
 
@@ -137,13 +150,18 @@ pub fn waiting(status: &SyncPolicyStatus, retry: Timestamp, now: Timestamp) -> O
     standing(status).with_requeue(until(retry, now))
 }
 
-/// Returns whether writes of the run revert changes on the server: it is a drift check, and the revision is unchanged.
-pub fn corrects_drift(trigger: Trigger, applied: Option<&str>, target: &Revision) -> bool {
-    trigger.is_drift_check() && applied == Some(target.as_str())
+fn next_full(
+    status: &SyncPolicyStatus,
+    schedule: Option<&Schedule>,
+    interval: Duration,
+    now: Timestamp,
+) -> Timestamp {
+    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0.min(now));
+    schedule::next_full(schedule, interval, last_full, fastrand::f64())
 }
 
 /// Adds the run to the metrics.
-pub fn count(context: &Context, policy: &Key, corrects_drift: bool, run: &Run<'_>) {
+pub fn count(context: &Context, policy: &Key, run: &Run<'_>) {
     let stats = run.report.stats;
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let written = stats.created + stats.updated;
@@ -154,7 +172,7 @@ pub fn count(context: &Context, policy: &Key, corrects_drift: bool, run: &Run<'_
             pruned: wide(stats.pruned),
             // A cancelled run has resources that it did not attempt.
             failed: if run.is_cancelled() { 0 } else { wide(stats.failed) },
-            drift_corrected: if corrects_drift { wide(written) } else { 0 },
+            drift_corrected: if run.corrects_drift { wide(written) } else { 0 },
         },
     );
 }
@@ -336,8 +354,7 @@ fn stats(report: &Report) -> ResourceStats {
 /// Returns the time of the next run: after a success the next full run, after a failure a retry if that is sooner.
 fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded: bool) -> Timestamp {
     let interval = run.plan.sync_interval;
-    let last_full = status.last_full_resync_time.as_ref().map_or(now, |time| time.0.min(now));
-    let full = schedule::next_full(run.plan.schedule.as_ref(), interval, last_full, fastrand::f64());
+    let full = next_full(status, run.plan.schedule.as_ref(), interval, now);
     let only_refused = run.report.failures.is_empty() && run.report.stopped.is_none();
     if succeeded || only_refused {
         return full;
@@ -348,31 +365,4 @@ fn next_look(status: &SyncPolicyStatus, run: &Run<'_>, now: Timestamp, succeeded
     // just failed, and waits for its retry.
     let retry = schedule::later(now, wait);
     if full > now { retry.min(full) } else { retry }
-}
-
-/// The parts of a run that are published as events.
-#[derive(Clone, Copy)]
-struct News {
-    succeeded: bool,
-    corrects: bool,
-    is_notable: bool,
-}
-
-fn announce(mut outcome: Outcome, run: &Run<'_>, news: News) -> Outcome {
-    let stats = run.report.stats;
-    let written = stats.created + stats.updated + stats.pruned;
-    if written > 0 && news.corrects {
-        let what =
-            if written == 1 { "1 resource was".to_owned() } else { format!("{written} resources were") };
-        let note = format!("{what} restored after a change on the server");
-        outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
-    }
-    if news.succeeded && (written > 0 || news.is_notable) {
-        let note = format!(
-            "revision {}: {} created, {} updated, {} pruned, {} unchanged",
-            run.target, stats.created, stats.updated, stats.pruned, stats.unchanged
-        );
-        outcome = outcome.with_notice(Notice::normal("SyncSucceeded", note));
-    }
-    outcome
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::resource::{Family, ResourceType};
+use super::resource::ResourceType;
 use super::status_error::StatusError;
 
 /// The format of the body of a PATCH.
@@ -18,7 +18,7 @@ pub(crate) enum PatchType {
 impl PatchType {
     pub(crate) fn of(resource: &ResourceType, content_type: &str) -> Result<Self, StatusError> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
-        let is_custom = matches!(resource.family, Family::Custom(_));
+        let is_custom = resource.is_custom();
         match media_type {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),

@@ -61,8 +61,8 @@ pub(crate) enum History {
 pub(crate) struct Store {
     inner: RwLock<Inner>,
     writer: Mutex<()>,
-    /// One per table: the revision of its last change.
-    signals: Vec<watch::Sender<u64>>,
+    /// One per table: a change.
+    signals: Vec<watch::Sender<()>>,
     log_capacity: usize,
     state: Option<StateDir>,
 }
@@ -71,7 +71,7 @@ impl Store {
     pub(crate) fn new(tables: usize, log_capacity: usize, state: Option<StateDir>) -> Self {
         let inner =
             Inner { tables: std::iter::repeat_with(Table::default).take(tables).collect(), revision: 1 };
-        let signals = std::iter::repeat_with(|| watch::Sender::new(1)).take(tables).collect();
+        let signals = std::iter::repeat_with(watch::Sender::default).take(tables).collect();
         Self { inner: RwLock::new(inner), writer: Mutex::new(()), signals, log_capacity, state }
     }
 
@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// Returns a receiver that is notified of every change of a table.
-    pub(crate) fn subscribe(&self, table: usize) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self, table: usize) -> watch::Receiver<()> {
         self.signals[table].subscribe()
     }
 
@@ -189,7 +189,7 @@ impl Writer<'_> {
             }
         }
         // Wake the watches.
-        self.store.signals[resource.table].send_replace(revision);
+        self.store.signals[resource.table].send_replace(());
         Ok(object)
     }
 }

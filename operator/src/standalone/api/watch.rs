@@ -42,7 +42,7 @@ pub(crate) struct WatchRequest {
 /// A running watch.
 struct Watch {
     request: WatchRequest,
-    signal: Receiver<u64>,
+    signal: Receiver<()>,
     revision: u64,
     queue: VecDeque<Bytes>,
     deadline: Instant,
