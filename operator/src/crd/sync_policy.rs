@@ -115,7 +115,7 @@ pub struct SyncPolicyStatus {
     /// Commit that the last run read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_repo_revision: Option<String>,
-    /// Last commit that was applied without a failure.
+    /// Last commit that was applied without a failure. A run with mode observe applies nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_repo_revision: Option<String>,
     /// Whether the last run covered the whole scope or only the changes.
@@ -145,6 +145,9 @@ pub struct SyncPolicyStatus {
     /// Outcome of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run_outcome: Option<RunOutcome>,
+    /// Whether the last run had mode observe, so that it wrote nothing.
+    #[serde(skip_serializing_if = "is_false")]
+    pub last_run_observed: bool,
     /// Cause of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_trigger: Option<String>,
@@ -177,11 +180,11 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_sync_request: Option<String>,
     /// Commit at which the inventory begins. The policy may prune resources that this commit declares, or a later
-    /// commit that a run attempted. Advances after a run that examined all resources to prune.
+    /// commit that a run attempted to apply. Advances after a run that examined all resources to prune.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_base_revision: Option<String>,
     /// Resources of commits before inventoryBaseRevision that may still be pruned, at most 50: their deletion failed,
-    /// or Git declares resources below them.
+    /// Git declares resources below them, or their current declarations cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub inventory_pending: Vec<String>,

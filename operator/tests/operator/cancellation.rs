@@ -3,8 +3,9 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use declarest_operator::crd::SyncPolicy;
+use declarest_operator::crd::{ManagedServer, SyncPolicy};
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
@@ -60,6 +61,37 @@ async fn a_run_that_a_change_of_its_policy_cancels_has_not_failed() {
     world.patch::<SyncPolicy>("policy", json!({"spec": {"suspend": false}})).await;
     world.applied(&git.head()).await;
     assert_eq!(server.resources().len(), 60);
+}
+
+/// How the server of a run changes.
+enum Change {
+    Address,
+    Deletion,
+}
+
+#[rstest]
+#[case::address(Change::Address)]
+#[case::deletion(Change::Deletion)]
+#[tokio::test]
+async fn a_run_ends_if_its_server_is_changed_or_deleted(#[case] change: Change) {
+    let (world, git, server) = running().await;
+    let right =
+        RestServer::start(Config { collections: vec!["/items".to_owned()], ..Config::default() }).unwrap();
+    match change {
+        Change::Address => {
+            let address = json!({"spec": {"http": {"baseURL": right.url(), "requestThrottling": null}}});
+            world.patch::<ManagedServer>("server", address).await;
+            world.applied(&git.head()).await;
+            assert_eq!(right.resources().len(), 60);
+        }
+        Change::Deletion => {
+            world.delete::<ManagedServer>("server").await;
+            let (status, _) = world.policy_reason("DependencyInvalid").await;
+            assert_eq!(status.consecutive_failures, 0);
+        }
+    }
+    assert!(server.resources().len() < 60, "the run ended by itself");
+    assert!(!world.log().contains("ReconcileFailed"), "{}", world.log_tail());
 }
 
 /// The new policy has the name and the generation of the deleted one.

@@ -2,6 +2,7 @@
 
 use declarest_operator::crd::sync_policy::RunKind;
 use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::git_http::GitHttp;
@@ -143,18 +144,35 @@ async fn an_unknown_branch_is_named() {
     assert!(message.contains("nowhere"), "{message}");
 }
 
+/// How Git becomes unavailable.
+enum Outage {
+    Server,
+    Token,
+    Secret,
+}
+
+#[rstest]
+#[case::server(Outage::Server, "FetchFailed")]
+#[case::expired_token(Outage::Token, "AuthFailed")]
+#[case::missing_secret(Outage::Secret, "DependencyInvalid")]
 #[tokio::test]
-async fn a_repository_that_cannot_be_reached_does_not_stop_drift_correction() {
+async fn drift_is_corrected_while_git_is_not_available(#[case] outage: Outage, #[case] reason: &str) {
     let (git, server) = (items(2), server());
-    let http = GitHttp::start(git.root(), None);
+    let http = GitHttp::start(git.root(), Some("right"));
     let world = World::start().await;
-    world.create_repository(&http.url("desired.git"), Value::Null).await;
+    world.create_secret("git", &[("token", "right")]).await;
+    let auth = json!({"tokenRef": {"name": "git", "key": "token"}});
+    world.create_repository(&http.url("desired.git"), auth).await;
     world.create_server(json!({"baseURL": server.url()})).await;
     world.create_policy(json!({"syncInterval": "10s"})).await;
     world.applied(&git.head()).await;
-    http.set_failure(Some(503));
+    match outage {
+        Outage::Server => http.set_failure(Some(503)),
+        Outage::Token => http.set_token("renewed"),
+        Outage::Secret => world.delete::<k8s_openapi::api::core::v1::Secret>("git").await,
+    }
     world.notify().await;
-    world.repository_reason("FetchFailed").await;
+    world.repository_reason(reason).await;
     server.put_by_hand("/items/i000", json!({"id": "i000", "size": 1, "extra": true}));
     world
         .eventually("the drift is corrected", || async {

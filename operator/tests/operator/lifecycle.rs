@@ -8,10 +8,11 @@ use kube::api::{Patch, PatchParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::events::event;
 use crate::support::git_http::GitHttp;
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, Matcher, RestServer};
-use crate::support::world::{World, condition, declarest, is_true};
+use crate::support::world::{World, condition, declarest, is_true, ready};
 
 /// Three shops with a till each; ids of orders are the server's.
 fn shops() -> GitRemote {
@@ -194,7 +195,24 @@ async fn observing_reports_drift_and_writes_nothing() {
         "{message}"
     );
     assert_eq!(status.drifted_resources.len(), 7);
+    assert_eq!(status.last_applied_repo_revision, None);
+    let expected = format!("compared revision {}; the condition Drifted names the differences", git.head());
+    assert_eq!(ready(&status.conditions).message, expected);
+    let (type_, note) = event(&world, "DriftObserved").await;
+    assert!(type_ == "Normal" && note.starts_with("7 resources differ from Git"), "{type_}: {note}");
     assert_eq!(server.writes().len(), 0);
+}
+
+#[tokio::test]
+async fn a_source_path_without_resources_is_named() {
+    let (world, git, server) = (World::start().await, shops(), shop_server());
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"source": {"path": "/shpos"}})).await;
+    let status = world.applied(&git.head()).await;
+    let expected =
+        format!("applied revision {}, which declares no resources at spec.source.path", git.head());
+    assert_eq!(ready(&status.conditions).message, expected);
 }
 
 #[tokio::test]

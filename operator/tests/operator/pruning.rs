@@ -1,6 +1,6 @@
 //! What may be deleted, and above all what may not.
 
-use declarest_operator::crd::sync_policy::RunKind;
+use declarest_operator::crd::sync_policy::{RunKind, RunOutcome};
 use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy, SyncPolicyStatus};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -136,6 +136,62 @@ async fn what_was_only_ever_broken_deletes_nothing() {
     scene.world.request_sync().await;
     scene.world.finished("ManualRequest").await;
     assert!(scene.server.get("/items/odd").is_some());
+}
+
+#[tokio::test]
+async fn what_was_broken_before_it_was_removed_is_pruned() {
+    let scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "17"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    for content in ["{not json", "{still not json"] {
+        scene.git.write("items/a/resource.json", content);
+        scene.push("broken").await;
+        scene.world.policy_reason("PartialFailure").await;
+    }
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a").await;
+    let status = scene.world.applied(&revision).await;
+    assert_eq!(scene.deleted(), ["/items/17"]);
+    assert_eq!(status.resource_stats.unwrap().failed, 0);
+}
+
+#[tokio::test]
+async fn a_broken_resource_that_is_removed_again_has_not_failed() {
+    let scene = scene(&[("items/a/resource.json", r#"{"id": "a"}"#)]).await;
+    scene.git.write("items/odd/resource.json", "{not json");
+    scene.push("broken").await;
+    let (status, _) = scene.world.policy_reason("PartialFailure").await;
+    assert_eq!(status.resource_stats.unwrap().failed, 1);
+    scene.git.remove("items/odd");
+    let revision = scene.push("dropped again").await;
+    let status = scene.world.applied(&revision).await;
+    assert_eq!(status.resource_stats.unwrap().failed, 0);
+}
+
+#[tokio::test]
+async fn what_is_made_by_hand_stays_if_its_only_declaration_since_is_broken() {
+    let scene = scene(&[
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a").await;
+    scene.world.applied(&revision).await;
+    assert_eq!(scene.deleted(), ["/items/a"]);
+    scene.server.put_by_hand("/items/a", json!({"id": "a", "owner": "another client"}));
+    scene.git.write("items/a/resource.json", "{not json");
+    scene.push("broken").await;
+    scene.world.policy_reason("PartialFailure").await;
+    scene.git.remove("items/a");
+    let revision = scene.push("drop a again").await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    assert!(scene.server.get("/items/a").is_some());
 }
 
 /// The path that stays was declared before, and has another name than the resource.
@@ -310,6 +366,56 @@ async fn what_an_attempted_revision_declared_is_pruned_once_pruning_is_on() {
     scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"sync": {"prune": true}}})).await;
     scene.world.finished("SpecChanged").await;
     assert_eq!(scene.deleted(), ["/items/x", "/items/y"]);
+}
+
+/// Mode observe writes nothing, so what only such runs read is not of the policy.
+#[tokio::test]
+async fn what_was_only_observed_is_not_pruned() {
+    let git = GitRemote::new();
+    for name in ["a", "b", "c", "d"] {
+        git.write(&format!("items/{name}/resource.json"), json!({"id": name}).to_string());
+    }
+    git.commit("first");
+    git.push();
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let server = RestServer::start(config).unwrap();
+    server.put_by_hand("/items/a", json!({"id": "a", "owner": "another client"}));
+    server.put_by_hand("/items/b", json!({"id": "b", "owner": "another client"}));
+    let world = World::start().await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"mode": "observe", "sync": {"prune": true}})).await;
+    let scene = Scene { world, git, server };
+    let observed = |revision: String| {
+        move |status: &SyncPolicyStatus| {
+            let attempted = status.last_attempted_repo_revision.as_deref();
+            attempted == Some(&revision) && status.last_run_outcome == Some(RunOutcome::Succeeded)
+        }
+    };
+    scene.world.policy("it is observed", observed(scene.git.head())).await;
+    // Not of the policy: declared while it observed.
+    scene.git.remove("items/a");
+    let revision = scene.push("do not manage a").await;
+    scene.world.policy("it is observed", observed(revision)).await;
+    scene.git.remove("items/b");
+    let revision = scene.push("do not manage b").await;
+    scene.world.policy("it is observed", observed(revision.clone())).await;
+    let apply = json!({"spec": {"mode": "apply"}});
+    scene.world.patch::<SyncPolicy>("policy", apply.clone()).await;
+    scene.world.applied(&revision).await;
+    // Of the policy: applied before it observes again.
+    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "observe"}})).await;
+    scene.git.remove("items/c").write("items/e/resource.json", r#"{"id": "e"}"#);
+    let revision = scene.push("without c, with e").await;
+    scene.world.policy("it is observed", observed(revision)).await;
+    scene.server.put_by_hand("/items/e", json!({"id": "e", "owner": "another client"}));
+    scene.git.remove("items/e");
+    let revision = scene.push("do not manage e").await;
+    scene.world.policy("it is observed", observed(revision.clone())).await;
+    scene.world.patch::<SyncPolicy>("policy", apply).await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    assert_eq!(scene.deleted(), ["/items/c"]);
 }
 
 /// A parent that is kept for the sake of its children is still to be deleted, so the inventory stays as it is.

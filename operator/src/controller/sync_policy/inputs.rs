@@ -90,12 +90,16 @@ impl Inputs {
     }
 }
 
+/// The reasons of a failed fetch. A name of the spec that an earlier fetch used may have an address that is denied now, and
+/// its Secret may be gone.
+const FAILED_FETCH: [Reason; 4] =
+    [Reason::FetchFailed, Reason::AuthFailed, Reason::DependencyInvalid, Reason::SpecInvalid];
+
 /// Returns whether the last fetch failed and an earlier fetch of the same spec can be used, so that drift is corrected
-/// while Git is not available. A name of the spec that an earlier fetch used may have an address that is denied now.
+/// while Git is not available.
 fn serves_last_fetch(repository: &ResourceRepository) -> bool {
-    let reasons = [Reason::FetchFailed.into_str(), Reason::SpecInvalid.into_str()];
     let failed_fetch = conditions::find(repository.conditions(), "Ready")
-        .is_some_and(|ready| reasons.contains(&ready.reason.as_str()));
+        .is_some_and(|ready| FAILED_FETCH.iter().any(|reason| reason.into_str() == ready.reason));
     let fetched = repository.status.as_ref().and_then(|status| status.last_fetched_generation);
     failed_fetch && fetched.is_some() && fetched == repository.meta().generation
 }

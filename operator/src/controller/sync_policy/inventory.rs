@@ -6,9 +6,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use declarest_core::digest::hex;
+use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mirror, RepositoryError, Revision};
-use declarest_core::sync::{self, Report};
+use declarest_core::sync::{self, FailureReason, Report};
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use sha2::{Digest as _, Sha256};
@@ -127,7 +128,8 @@ impl Inventory {
 
     /// Returns all revisions, those since the base first.
     pub fn revisions(&self) -> Vec<Revision> {
-        self.seen.iter().chain(&self.former).cloned().collect()
+        let former = self.former.iter().filter(|revision| !self.seen.contains(revision));
+        self.seen.iter().chain(former).cloned().collect()
     }
 
     /// Returns whether `path` may be pruned if `revision` is the first of [`Self::revisions`] that declares it.
@@ -233,16 +235,30 @@ impl Settling {
         }
         let kept = report.kept.iter().filter(|kept| kept.pending).map(|kept| &kept.path);
         let failed = report.failures.iter().filter(|failure| failure.operation == sync::PRUNE);
-        let left: BTreeSet<&LogicalPath> =
+        let mut left: BTreeSet<&LogicalPath> =
             self.unexamined.iter().chain(kept).chain(failed.map(|failure| &failure.path)).collect();
+        if left.len() > PENDING {
+            return None;
+        }
+        // If their declarations are removed before they are corrected, older ones identify them.
+        let unreadable = report.failures.iter().filter(|failure| is_unreadable(failure));
+        let unreadable: Vec<_> = unreadable.map(|failure| &failure.path).take(PENDING - left.len()).collect();
+        left.extend(&unreadable);
         let declares = |revision: &Revision| {
-            !self.unexamined.is_empty() && self.inventory.former.contains(revision)
+            !unreadable.is_empty()
+                || !self.unexamined.is_empty() && self.inventory.former.contains(revision)
                 || self.declared_in.iter().any(|(path, at)| at == revision && left.contains(path))
         };
         let declaring =
             self.inventory.revisions().into_iter().filter(|revision| declares(revision)).collect();
-        (left.len() <= PENDING).then(|| (left.into_iter().map(LogicalPath::to_string).collect(), declaring))
+        Some((left.into_iter().map(LogicalPath::to_string).collect(), declaring))
     }
+}
+
+/// Returns whether the failure is that of a declaration, without a request.
+fn is_unreadable(failure: &sync::Failure) -> bool {
+    let is_local = failure.http_status.is_none() && failure.operation != sync::PRUNE;
+    is_local && failure.reason == FailureReason::Category(Category::Validation)
 }
 
 /// Removes the pins of a policy that is being deleted from all mirrors of its namespace.

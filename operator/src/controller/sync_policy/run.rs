@@ -7,24 +7,25 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
 use declarest_core::secrets::SecretReader;
 use declarest_core::sync::{self, Mode, Options, Reading, Recurrences, Report, Session, Stop, WrittenValues};
-use futures::StreamExt as _;
+use futures::{StreamExt as _, future};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
 
 use super::decision::{Fingerprint, Trigger};
 use super::drift;
+use super::inputs::Inputs;
 use super::inventory::{self, Past, Pins, Settling};
 use super::overlap::{self, Claim};
 use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
-use crate::controller::cache::Change;
+use crate::controller::cache::{Cache, Change};
 use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::error::{self, Failure};
 use crate::controller::frame::Round;
-use crate::controller::kind::{Key, Kind as _};
+use crate::controller::kind::{Key, Kind};
 use crate::controller::outcome::{Outcome, Reason};
 use crate::controller::pools::Pools;
 use crate::crd::SyncPolicy;
@@ -157,15 +158,22 @@ impl Running<'_, '_> {
     /// Records the inventory in the status. Call it only when the run is certain to start, because the inventory must
     /// not contain revisions that were never attempted.
     fn adopt(&mut self, selected: &Selected) {
+        let observes = self.observes();
         let status = &mut self.round.status;
         if status.inventory_owner.as_ref() != Some(&self.owner) {
             // It was applied to another server, or from another scope, where other resources may have the same names.
             status.last_applied_repo_revision = None;
             status.inventory_pending = Vec::new();
             self.plan.recurrences = Recurrences::default();
+            // What was only observed does not belong to the policy.
+            status.inventory_owner = (!observes).then(|| self.owner.clone());
         }
-        status.inventory_base_revision = Some(selected.inventory_base.to_string());
-        status.inventory_owner = Some(self.owner.clone());
+        let base = || selected.inventory_base.to_string();
+        status.inventory_base_revision = status.inventory_owner.is_some().then(base);
+    }
+
+    fn observes(&self) -> bool {
+        self.round.object.spec.mode == SyncMode::Observe
     }
 
     fn request(&self) -> Result<Request, Failure> {
@@ -191,7 +199,8 @@ impl Running<'_, '_> {
                     .filter_map(|it| LogicalPath::parse(it).ok())
                     .collect(),
                 applied: revision(&status.last_applied_repo_revision),
-                attempted: revision(&status.last_attempted_repo_revision),
+                attempted: revision(&status.last_attempted_repo_revision)
+                    .filter(|_| !status.last_run_observed),
             },
             failed_applies: paths(&applies),
             failed_prunes: paths(&prunes),
@@ -222,11 +231,12 @@ impl Running<'_, '_> {
 
     /// Sets the status fields of a run in progress. If the process dies after they are written, the run counts as failed.
     fn mark(&mut self, kind: RunKind, trigger: Trigger) {
-        let target = &self.target;
+        let (target, observes) = (&self.target, self.observes());
         let status = &mut self.round.status;
         status.last_attempt_time = Some(Time(conditions::whole_seconds(Timestamp::now())));
         status.last_attempted_repo_revision = Some(target.to_string());
         status.last_run_outcome = Some(RunOutcome::Failed);
+        status.last_run_observed = observes;
         status.last_trigger = Some(trigger.into_str().to_owned());
         status.last_sync_mode = Some(kind);
         // The planned time of the last run is not valid for this one.
@@ -246,6 +256,9 @@ impl Running<'_, '_> {
         let published = self.round.publish(&working, 0).await;
         published.map_err(|error| Failure::api("write the status", &error))?;
         // The inventory.
+        if self.observes() {
+            return Ok(());
+        }
         let (pins, mirror, target) = (self.pins(), self.mirror.clone(), self.target.clone());
         let base = self.round.status.inventory_base_revision.clone();
         blocking(move || pins.attempt(&mirror, base.as_deref(), &target)).await
@@ -278,7 +291,7 @@ impl Running<'_, '_> {
         let mut work = pin!(work);
         tokio::select! {
             done = work.as_mut() => (done, self.cancelled),
-            Ending { reason, cancelled } = ending(self.round.context, &self.round.object) => {
+            Ending { reason, cancelled } = ending(self.round.context, &self.round.object, &self.plan.inputs) => {
                 self.stop.request(reason);
                 (work.await, cancelled)
             }
@@ -316,7 +329,7 @@ impl Running<'_, '_> {
             status.inventory_pending = pending;
             declaring
         });
-        let applied = status.last_run_outcome == Some(RunOutcome::Succeeded);
+        let applied = status.last_applied_repo_revision.as_deref() == Some(target.as_str());
         pin_reached(pins, mirror, target, applied, declaring).await;
         outcome
     }
@@ -382,19 +395,19 @@ struct Ending {
     cancelled: bool,
 }
 
-/// Waits until the run must stop: its policy changes or is deleted, an older policy claims its scope, this process must
-/// stop, or the time limit is reached.
-async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
+/// Waits until the run must stop: its policy, server or repository changes or is deleted, an older policy claims its scope,
+/// this process must stop, or the time limit is reached.
+async fn ending(context: &Context, policy: &SyncPolicy, inputs: &Inputs) -> Ending {
     let (key, own) = (policy.key(), Claim::of(policy));
     let limit = context.settings.sync_timeout;
     let deadline = tokio::time::Instant::now() + limit;
     let left = context.namespaces.left(&key.namespace);
     let mut policies = pin!(context.caches.policies.subscribe());
+    let mut own_change = pin!(outdated(&context.caches.policies, policy));
+    // Their address may have been wrong, so that each further write would be a mistake.
+    let mut new_server = pin!(outdated(&context.caches.servers, &inputs.server));
+    let mut new_repository = pin!(outdated(&context.caches.repositories, &inputs.repository));
     let cancelled = |reason: &str| Ending { reason: reason.to_owned(), cancelled: true };
-    // It may have changed before the subscription.
-    if let Some(reason) = unwanted(context, policy) {
-        return cancelled(reason);
-    }
     loop {
         tokio::select! {
             () = context.stop.cancelled() => return cancelled("the operator is stopping or no longer leads"),
@@ -403,13 +416,10 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
                 let reason = format!("the run did not end within {} s (--sync-timeout)", limit.as_secs());
                 return Ending { reason, cancelled: false };
             }
+            reason = own_change.as_mut() => return cancelled(&reason),
+            reason = new_server.as_mut() => return cancelled(&reason),
+            reason = new_repository.as_mut() => return cancelled(&reason),
             Some(change) = policies.next() => {
-                let (Change::Present(changed) | Change::Gone(changed)) = &change;
-                if Key::of(changed.meta()) == key
-                    && let Some(reason) = unwanted(context, policy)
-                {
-                    return cancelled(reason);
-                }
                 if let Some(own) = &own
                     && let Some(rival) = rival(context, own, &key.namespace, &change)
                     && let Some(senior) = overlap::senior(own, &[rival])
@@ -424,6 +434,27 @@ async fn ending(context: &Context, policy: &SyncPolicy) -> Ending {
     }
 }
 
+/// Waits until the spec of `object` changes, or the object is deleted. Returns the reason why a run must not continue with it.
+async fn outdated<K: Kind>(cache: &Cache<Guarded<K>>, object: &K) -> String {
+    let (Key { namespace, name }, meta) = (object.key(), object.meta());
+    let mut changes = pin!(cache.subscribe());
+    loop {
+        // Another object may have the name now. The cache may be older than the object that the round read.
+        let current = cache.object(&namespace, &name).filter(|current| current.meta().uid == meta.uid);
+        let reason = match current.as_ref().map(|current| current.meta()) {
+            None => Some("was deleted"),
+            Some(current) if current.deletion_timestamp.is_some() => Some("is being deleted"),
+            Some(current) => (current.generation > meta.generation).then_some("has another spec now"),
+        };
+        if let Some(reason) = reason {
+            return format!("the {} {reason}", K::NAME);
+        }
+        if changes.next().await.is_none() {
+            future::pending::<()>().await;
+        }
+    }
+}
+
 /// Returns the claim of a changed policy of the namespace that may have the same server.
 fn rival(
     context: &Context,
@@ -434,22 +465,6 @@ fn rival(
     let Change::Present(policy) = change else { return None };
     let policy = policy.0.as_ref().ok().filter(|policy| policy.key().namespace == namespace)?;
     own.rival(policy, &context.settings)
-}
-
-/// Returns why the run of `policy` must stop because of it, if it must.
-fn unwanted(context: &Context, policy: &SyncPolicy) -> Option<&'static str> {
-    let Key { namespace, name } = policy.key();
-    // Another policy may have the name now.
-    let current = context.caches.policies.get(&namespace, &name);
-    let Some(current) = current.filter(|current| current.metadata.uid == policy.metadata.uid) else {
-        return Some("the policy was deleted");
-    };
-    if current.metadata.deletion_timestamp.is_some() {
-        return Some("the policy is being deleted");
-    }
-    // The cache may be older than the object that the round read.
-    let moved_on = current.metadata.generation > policy.metadata.generation;
-    moved_on.then_some("the policy's spec changed")
 }
 
 /// Returns the failure of a mirror that cannot be read. A mirror without the revision was fetched again, and its

@@ -1,14 +1,14 @@
 //! Selects the resources of a run from the mirror. All functions block on Git and run on the blocking pool.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::sync::Arc;
 
 use declarest_core::error::Categorized as _;
 use declarest_core::memory::LIGHT;
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::Descriptor;
 use declarest_core::repository::{
-    self, ApplyTarget, Changes, EntryKind, GitTree, Mirror, RepositoryError, ResourceFile, Revision,
+    self, ApplyTarget, Changes, EntryKind, GitTree, Mirror, RepositoryError, Revision,
 };
 use declarest_core::sync::{self, Candidate, Failure, FailureReason, Selection};
 
@@ -166,7 +166,7 @@ fn undeclared(
             }
             Some(_) => {}
             None => {
-                let candidate = candidate(mirror, undeclared, room)?;
+                let candidate = candidate(mirror, inventory, undeclared, room)?;
                 let weight = candidate.as_ref().map_or(0, |candidate| candidate.payload.weight());
                 room -= if weight > LIGHT { weight.min(room) } else { 0 };
                 found.gone.extend(candidate);
@@ -202,25 +202,39 @@ fn is_resource(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<b
     Ok(false)
 }
 
-/// Returns a resource to delete. Returns `None` if its last declaration cannot be decoded, because the remote id is
-/// then unknown. Such a declaration was never applied. A payload needs at most `room` bytes of memory, or is small.
+/// Returns a resource to delete, as its last declaration that can be decoded states it: others were never applied. Returns
+/// `None` if there is none since the resource was declared last, because its id is then unknown. A payload needs at most
+/// `room` bytes of memory, or is small.
 fn candidate(
     mirror: &Mirror,
+    inventory: &Inventory,
     undeclared: repository::Undeclared,
     room: usize,
 ) -> Result<Option<Candidate>, RepositoryError> {
-    let repository::Undeclared { path, revision, file, .. } = undeclared;
-    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension).to_owned();
-    let file = ResourceFile { path: path.clone(), file, descriptor: Descriptor::from_extension(&extension) };
-    let tree = mirror.tree(&revision)?;
-    match repository::read_payload_within(&tree, &file, room.max(LIGHT)) {
-        Ok(payload) => Ok(Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) })),
-        Err(error @ RepositoryError::Payload { .. }) if !error.is_too_heavy() => {
-            tracing::warn!(%path, %error, "not pruned: its last declaration cannot be read");
-            Ok(None)
+    let repository::Undeclared { path, revision, .. } = undeclared;
+    let seen = inventory.revisions();
+    let older = seen.iter().skip_while(|seen| **seen != revision).skip(1);
+    for revision in iter::once(&revision).chain(older) {
+        if !inventory.owns(&path, revision) {
+            break;
         }
-        Err(error) => Err(error),
+        let tree = mirror.tree(revision)?;
+        let payload = repository::resource_file(&tree, &path).and_then(|file| {
+            file.map(|file| repository::read_payload_within(&tree, &file, room.max(LIGHT))).transpose()
+        });
+        match payload {
+            Ok(Some(payload)) => {
+                return Ok(Some(Candidate { path, payload, declared_in: Some(Arc::new(tree)) }));
+            }
+            // What a revision before this one declared was removed, and may have been pruned.
+            Ok(None) => break,
+            Err(RepositoryError::SeveralPayloads { .. }) => {}
+            Err(error @ RepositoryError::Payload { .. }) if !error.is_too_heavy() => {}
+            Err(error) => return Err(error),
+        }
     }
+    tracing::warn!(%path, "not pruned: its last declaration cannot be read");
+    Ok(None)
 }
 
 /// Selects the changes since `base` and the failures of the last run. Returns `None` if the diff is not sufficient.

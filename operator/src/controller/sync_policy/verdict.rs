@@ -70,7 +70,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     remember_failures(status, report);
     status.prune_refused = report.prune_refused.is_some();
     status.unsettled_resources = unsettled::to_status(report);
-    status.drifted_resources = drift::to_status(report);
+    let drifted = std::mem::replace(&mut status.drifted_resources, drift::to_status(report));
     if report.outcome != sync::Outcome::Failed {
         let seen = &run.plan.fingerprint;
         status.last_applied_config_hash = Some(seen.config.to_status());
@@ -81,7 +81,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         }
     }
     if succeeded {
-        succeed(status, run.target, now);
+        succeed(status, (!status.last_run_observed).then_some(run.target), now);
     } else if run.is_cancelled() {
         status.consecutive_failures = earlier_failures;
     } else {
@@ -92,9 +92,14 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     status.next_sync_time = Some(Time(next));
 
     // Conditions and events.
-    let mut outcome = of_run(run).with_requeue(until(next, now));
-    outcome.conditions.extend(drift::condition(status));
-    let moved = previous_revision.as_deref() != Some(run.target.as_str());
+    let mut outcome = of_run(status, run).with_requeue(until(next, now));
+    if let Some(condition) = drift::condition(status) {
+        if status.drifted_resources != drifted {
+            outcome = outcome.with_notice(Notice::normal(condition.reason, condition.message.clone()));
+        }
+        outcome.conditions.push(condition);
+    }
+    let moved = previous_revision != status.last_applied_repo_revision;
     outcome = outcome.with_failures(status.consecutive_failures.unsigned_abs());
     let stats = report.stats;
     let written = stats.created + stats.updated + stats.pruned;
@@ -114,8 +119,10 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     outcome
 }
 
-fn succeed(status: &mut SyncPolicyStatus, target: &Revision, now: Timestamp) {
-    status.last_applied_repo_revision = Some(target.to_string());
+fn succeed(status: &mut SyncPolicyStatus, applied: Option<&Revision>, now: Timestamp) {
+    if let Some(revision) = applied {
+        status.last_applied_repo_revision = Some(revision.to_string());
+    }
     status.last_successful_sync_time = Some(Time(now));
     status.consecutive_failures = 0;
 }
@@ -125,9 +132,14 @@ pub fn nothing_to_do(status: &mut SyncPolicyStatus, plan: &RunPlan, target: &Rev
     let now = conditions::whole_seconds(Timestamp::now());
     status.last_attempted_repo_revision = Some(target.to_string());
     if !status.prune_refused && status.unsettled_resources.is_empty() {
+        // The resources that failed are no longer declared.
         status.failed_resources.clear();
+        if let Some(stats) = &mut status.resource_stats {
+            stats.targeted = stats.targeted.saturating_sub(stats.failed);
+            stats.failed = 0;
+        }
         status.last_run_outcome = Some(RunOutcome::Succeeded);
-        succeed(status, target, now);
+        succeed(status, Some(target), now);
     }
     restored(status, plan.schedule.as_ref(), plan.sync_interval, now)
 }
@@ -203,7 +215,18 @@ const RUN_REASONS: [Reason; 5] = [
 ];
 
 fn succeeded(status: &SyncPolicyStatus) -> Outcome {
-    Outcome::ready(ready_message(status.last_applied_repo_revision.as_deref().unwrap_or_default()))
+    let stats = status.resource_stats.unwrap_or_default();
+    let observed = status.last_attempted_repo_revision.as_ref().filter(|_| status.last_run_observed);
+    let revision = observed.or(status.last_applied_repo_revision.as_ref()).map_or("", String::as_str);
+    Outcome::ready(if stats.drifted > 0 {
+        format!("compared revision {revision}; the condition Drifted names the differences")
+    } else if observed.is_some() {
+        format!("compared revision {revision}; the server does not differ")
+    } else if stats.targeted == 0 && status.last_sync_mode == Some(RunKind::Full) {
+        format!("applied revision {revision}, which declares no resources at spec.source.path")
+    } else {
+        format!("applied revision {revision}")
+    })
 }
 
 fn derived(status: &SyncPolicyStatus) -> Outcome {
@@ -232,13 +255,13 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
     Outcome::new(Reason::PartialFailure, failure_message(failed, revision, &failures))
 }
 
-fn of_run(run: &Run<'_>) -> Outcome {
+fn of_run(status: &SyncPolicyStatus, run: &Run<'_>) -> Outcome {
     match &run.report.stopped {
         Some(reason) if run.is_cancelled() => {
             Outcome::new(Reason::Reconciling, format!("the run was cancelled: {reason}"))
         }
         _ => {
-            let mut outcome = of_report(run.report, run.target);
+            let mut outcome = of_report(status, run.report, run.target);
             if [Reason::ManagedServerUnavailable, Reason::ManagedServerAuthFailed].contains(&outcome.reason) {
                 let server = run.plan.inputs.server.name_any();
                 outcome.message = format!("ManagedServer {server}: {}", outcome.message);
@@ -248,7 +271,7 @@ fn of_run(run: &Run<'_>) -> Outcome {
     }
 }
 
-fn of_report(report: &Report, target: &Revision) -> Outcome {
+fn of_report(status: &SyncPolicyStatus, report: &Report, target: &Revision) -> Outcome {
     let failures: Vec<(&str, &str, &str)> = report
         .failures
         .iter()
@@ -269,8 +292,9 @@ fn of_report(report: &Report, target: &Revision) -> Outcome {
     if let Some(refused) = &report.prune_refused {
         let paths: Vec<&str> = refused.paths.iter().map(LogicalPath::as_str).collect();
         let more = if refused.count > paths.len() { ", …" } else { "" };
+        let noun = if refused.count == 1 { "resource" } else { "resources" };
         let message = format!(
-            "nothing was pruned: {} resources would be deleted ({}{more}); {}",
+            "nothing was pruned: {} {noun} would be deleted ({}{more}); {}",
             refused.count,
             paths.join(", "),
             refused.why
@@ -280,7 +304,7 @@ fn of_report(report: &Report, target: &Revision) -> Outcome {
     if !report.unsettled.is_empty() {
         return Outcome::new(Reason::NeverConverges, unsettled::message(&unsettled::to_status(report)));
     }
-    Outcome::ready(ready_message(target.as_str()))
+    succeeded(status)
 }
 
 /// Returns the reason of failures. If nothing succeeded and all failures have one cause, the server is at fault, unless
@@ -298,10 +322,6 @@ fn common_reason(report: &Report) -> Reason {
     } else {
         Reason::PartialFailure
     }
-}
-
-fn ready_message(revision: &str) -> String {
-    format!("applied revision {revision}")
 }
 
 fn failure_message(failed: usize, revision: &str, failures: &[(&str, &str, &str)]) -> String {
