@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use crate::rest_server::Matcher;
+use crate::server::Server;
 use crate::world::World;
 
 const DOCUMENT: &str = r#"{"openapi": "3.0.3", "paths": {
@@ -183,6 +184,25 @@ fn a_collection_that_cannot_be_listed_is_reported() {
     hint: the server accepted other requests of context "dev"; its credentials may lack a right for this one
     "#);
     assert!(world.declared("shops/lima/resource.json").is_some(), "the others are saved");
+}
+
+#[test]
+fn a_list_with_pages_that_cannot_be_requested_is_reported() {
+    let server = Server::new(&[
+        ("GET /more", 200, r#"{"items":[{"id":"m1"}],"total":7,"hasMore":true}"#),
+        ("GET /more/m1", 200, r#"{"id":"m1"}"#),
+    ]);
+    let home = server.home();
+    home.write("repo/more/_/metadata.yaml", "resource: {id: /id}\n");
+    insta::assert_snapshot!(home.run(&["import", "/more"]), @r"
+    exit 2
+    --- stdout
+    /more  1 saved
+    /more  not imported: further members, because the list has further pages; configure operations.list.pagination in more/_/metadata.yaml
+    Import: 1 resource saved, 0 existing, 1 collection not imported.
+    --- stderr
+    1 collection not imported
+    ");
 }
 
 #[test]

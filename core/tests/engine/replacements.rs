@@ -133,6 +133,25 @@ async fn the_limit_counts_the_deletions_of_all_passes(#[case] prune_limit: Prune
     assert_eq!((refused.count, refused.paths[0].as_str()), (31, "/users/u0"));
 }
 
+/// A user and its key have the id of a group that was deleted by hand.
+#[tokio::test]
+async fn replaced_resources_are_not_counted_as_unchanged() {
+    let server = ApiServer::rest(&["/groups", "/users", "/keys"], Ids::Given);
+    let world = grouped(1);
+    world.declare("keys/_/metadata.yaml", "resource: {id: /id, alias: /name, replaceOn: [/group]}");
+    let group = r#"{{ref "/groups/g" "/id"}}"#;
+    let key = json!({"name": "k", "group": group, "user": r#"{{ref "/users/u0" "/id"}}"#});
+    world.declare("keys/k/resource.json", &key.to_string());
+    for name in ["h", "i", "j"] {
+        world.declare(&format!("groups/{name}/resource.json"), &json!({"name": name}).to_string());
+        server.put(&format!("/groups/{name}1"), json!({"id": format!("{name}1"), "name": name}));
+    }
+    server.put("/users/k0", json!({"id": "k0", "name": "u0", "group": "deleted"}));
+    server.put("/keys/k1", json!({"id": "k1", "name": "k", "group": "deleted", "user": "k0"}));
+    let stats = world.sync_on(server.url(), &[]).await.stats;
+    assert_eq!((stats.created, stats.pruned, stats.unchanged, stats.failed), (3, 2, 3, 0), "{stats:?}");
+}
+
 /// A collection has resources whose kind cannot be changed. Metadata keeps one of them.
 #[rstest]
 #[case::singleton("resource: {singleton: true}")]

@@ -14,7 +14,7 @@ use super::super::metadata::{name_by_id, store_inferred};
 use super::change::Change;
 use super::crawl::{Crawl, Listed, Unlisted, crawl as list_all};
 use super::item::{Exclusions, Item};
-use super::read::{note_deeper, note_if_partial};
+use super::read::note_deeper;
 use crate::error::Failure;
 use crate::interrupt::{self, block_on};
 use crate::invocation::Invocation;
@@ -161,7 +161,13 @@ impl ImportOptions {
         let mut changes = Vec::new();
         for mut listed in std::mem::take(&mut crawl.listed) {
             let at = listed.at.clone();
-            note_if_partial(&at.path, &listed.members, invocation);
+            if listed.members.partial {
+                let message = format!(
+                    "further members, because the list has further pages; configure operations.list.pagination in {}",
+                    metadata_place(&at.path)
+                );
+                crawl.fail(&at, Failure::invalid(message));
+            }
             note_deeper(&at.path, listed.deeper.take(), invocation);
             let total = listed.members.entries.len();
             let change = match self.select(workspace, &store, &at.path, &mut listed.members).await {

@@ -206,7 +206,10 @@ impl Execution {
             affected.remove(&failure.path);
         }
         affected.retain(|path| !self.missing.contains(path));
-        for path in &affected {
+        // Those that were deleted were not counted as unchanged.
+        let found =
+            affected.iter().filter(|path| !self.replaced.contains(*path) && !self.doomed.contains(*path));
+        for path in found {
             if let Entry::Vacant(uncounted) = self.effects.entry(path.clone()) {
                 uncounted.insert(Effect::Unchanged);
                 self.report.stats.unchanged = self.report.stats.unchanged.saturating_sub(1);
