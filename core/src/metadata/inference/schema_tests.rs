@@ -303,6 +303,26 @@ fn collections_that_a_request_can_change() {
     None
 )]
 #[case::page("[{name: page, in: query}, {name: limit, in: query}]", "{}", None)]
+#[case::page_with_default(
+    "[{name: page, in: query, schema: {default: 1, minimum: 0}}, {name: size, in: query, schema: {maximum: 50}}]",
+    "{}",
+    Some("page from 1 by size, 50 entries")
+)]
+#[case::page_with_minimum(
+    "[{name: page, in: query, schema: {minimum: 0}}, {name: per_page, in: query}]",
+    "{}",
+    Some("page from 0 by per_page, 100 entries")
+)]
+#[case::page_with_another_default(
+    "[{name: page, in: query, schema: {default: 2, minimum: 1}}, {name: size, in: query}]",
+    "{}",
+    None
+)]
+#[case::page_as_text(
+    "[{name: page, in: query, schema: {type: string, minimum: 1}}, {name: size, in: query}]",
+    "{}",
+    None
+)]
 #[case::without_size("[{name: offset, in: query}]", "{}", None)]
 #[case::header("[{name: offset, in: header}, {name: limit, in: query}]", "{}", None)]
 fn pages_of_lists(#[case] parameters: &str, #[case] answer: &str, #[case] expected: Option<&str>) {
@@ -319,6 +339,9 @@ fn pages_of_lists(#[case] parameters: &str, #[case] answer: &str, #[case] expect
     let text = pagination.map(|pagination| match pagination {
         Pagination::Offset(Numbered { parameter, size_parameter, size, start: 0, items: None }) => {
             format!("{parameter} by {}, {size} entries", size_parameter.unwrap())
+        }
+        Pagination::Page(Numbered { parameter, size_parameter, size, start, items: None }) => {
+            format!("{parameter} from {start} by {}, {size} entries", size_parameter.unwrap())
         }
         other => format!("{other:?}"),
     });
