@@ -146,10 +146,16 @@ async fn what_was_broken_before_it_was_removed_is_pruned() {
         ("items/c/resource.json", r#"{"id": "c"}"#),
     ])
     .await;
-    for content in ["{not json", "{still not json"] {
-        scene.git.write("items/a/resource.json", content);
-        scene.push("broken").await;
-        scene.world.policy_reason("PartialFailure").await;
+    for file in ["items/a/resource.json", "items/a/resource.yaml", "items/a/resource.json"] {
+        scene.git.write(file, "{not json");
+        scene.git.write("items/b/resource.json", json!({"id": "b", "file": file}).to_string());
+        let revision = scene.push("broken").await;
+        let attempted = |status: &SyncPolicyStatus| {
+            status.last_attempted_repo_revision.as_deref() == Some(&revision)
+                && status.last_run_outcome == Some(RunOutcome::PartiallyFailed)
+        };
+        scene.world.policy("the broken one fails", attempted).await;
+        scene.full_run().await;
     }
     scene.git.remove("items/a");
     let revision = scene.push("drop a").await;

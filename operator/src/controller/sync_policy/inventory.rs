@@ -244,9 +244,11 @@ impl Settling {
         let unreadable = report.failures.iter().filter(|failure| is_unreadable(failure));
         let unreadable: Vec<_> = unreadable.map(|failure| &failure.path).take(PENDING - left.len()).collect();
         left.extend(&unreadable);
+        let has_new = unreadable.iter().any(|path| !self.inventory.pending.contains(*path));
+        let needs_former = !self.unexamined.is_empty() || !unreadable.is_empty();
         let declares = |revision: &Revision| {
-            !unreadable.is_empty()
-                || !self.unexamined.is_empty() && self.inventory.former.contains(revision)
+            has_new
+                || needs_former && self.inventory.former.contains(revision)
                 || self.declared_in.iter().any(|(path, at)| at == revision && left.contains(path))
         };
         let declaring =
@@ -255,10 +257,10 @@ impl Settling {
     }
 }
 
-/// Returns whether the failure is that of a declaration, without a request.
+/// Returns whether the failure is that of a declaration, without a request: a file that is not valid, or several files.
 fn is_unreadable(failure: &sync::Failure) -> bool {
     let is_local = failure.http_status.is_none() && failure.operation != sync::PRUNE;
-    is_local && failure.reason == FailureReason::Category(Category::Validation)
+    is_local && matches!(failure.reason, FailureReason::Category(Category::Validation | Category::Conflict))
 }
 
 /// Removes the pins of a policy that is being deleted from all mirrors of its namespace.

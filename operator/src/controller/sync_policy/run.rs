@@ -168,8 +168,12 @@ impl Running<'_, '_> {
             // What was only observed does not belong to the policy.
             status.inventory_owner = (!observes).then(|| self.owner.clone());
         }
-        let base = || selected.inventory_base.to_string();
-        status.inventory_base_revision = status.inventory_owner.is_some().then(base);
+        // If the mirror has lost the base, the inventory begins at the next commit that is applied.
+        if !observes {
+            status.inventory_base_revision = Some(selected.inventory_base.to_string());
+        } else if status.inventory_owner.is_none() {
+            status.inventory_base_revision = None;
+        }
     }
 
     fn observes(&self) -> bool {

@@ -150,7 +150,7 @@ fn undeclared(
     tree: &GitTree,
 ) -> Result<Undeclared, RepositoryError> {
     let Request { mirror, scope, target, .. } = request;
-    let only_itself = !request.recursive && is_resource(request, seen, tree)?;
+    let only_itself = !request.recursive && is_resource(request, inventory, seen, tree)?;
     let selected = |path: &LogicalPath| {
         path == scope || request.recursive || (!only_itself && scope.child_of(path).is_some())
     };
@@ -190,11 +190,17 @@ fn hidden(scope: &LogicalPath, path: LogicalPath, file: String, kind: EntryKind)
 
 /// Returns whether the scope is a resource, now or in one of the revisions `seen`. A policy that is not recursive then
 /// owns only that resource, otherwise the direct children.
-fn is_resource(request: &Request, seen: &[Revision], tree: &GitTree) -> Result<bool, RepositoryError> {
+fn is_resource(
+    request: &Request,
+    inventory: &Inventory,
+    seen: &[Revision],
+    tree: &GitTree,
+) -> Result<bool, RepositoryError> {
     if repository::resource_file(tree, &request.scope)?.is_some() {
         return Ok(true);
     }
-    for revision in seen {
+    // Earlier ones are only needed for pending resources.
+    for revision in seen.iter().filter(|revision| inventory.seen.contains(revision)) {
         if repository::resource_file(&request.mirror.tree(revision)?, &request.scope)?.is_some() {
             return Ok(true);
         }
@@ -211,10 +217,10 @@ fn candidate(
     undeclared: repository::Undeclared,
     room: usize,
 ) -> Result<Option<Candidate>, RepositoryError> {
-    let repository::Undeclared { path, revision, .. } = undeclared;
+    let repository::Undeclared { path, revision: newest, .. } = undeclared;
     let seen = inventory.revisions();
-    let older = seen.iter().skip_while(|seen| **seen != revision).skip(1);
-    for revision in iter::once(&revision).chain(older) {
+    let older = seen.iter().skip_while(|seen| **seen != newest).skip(1);
+    for revision in iter::once(&newest).chain(older) {
         if !inventory.owns(&path, revision) {
             break;
         }
@@ -228,8 +234,9 @@ fn candidate(
             }
             // What a revision before this one declared was removed, and may have been pruned.
             Ok(None) => break,
-            Err(RepositoryError::SeveralPayloads { .. }) => {}
+            Err(RepositoryError::SeveralPayloads { .. } | RepositoryError::LfsPointer(..)) => {}
             Err(error @ RepositoryError::Payload { .. }) if !error.is_too_heavy() => {}
+            Err(error) if error.is_too_heavy() && *revision != newest => break,
             Err(error) => return Err(error),
         }
     }
