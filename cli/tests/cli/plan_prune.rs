@@ -360,3 +360,35 @@ fn a_moved_child_of_a_renamed_parent_is_kept() {
     let deleted = server.writes().into_iter().filter(|write| write.starts_with("DELETE")).count();
     assert_eq!((deleted, server.get("/repos/web/labels/alpha").is_some()), (0, true), "{run}");
 }
+
+/// The renamed resource refers to a new one, so it is read again before it is written.
+#[test]
+fn a_renamed_resource_is_updated_by_the_run_that_the_plan_shows() {
+    let server = ApiServer::rest(&["/teams"], Ids::Given);
+    let home = Home::with_catalogue(&format!(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{git: {{local: {{baseDir: <home>/repo}}}}}}\n  \
+         managedServer: {{http: {{url: '{}', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
+        server.url()
+    ));
+    let commit = || assert_eq!(home.run(&["repository", "commit", "-m", "Teams"]).code, 0);
+    home.write("repo/teams/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    for (id, name) in [("t1", "red"), ("t2", "blue"), ("t3", "old")] {
+        server.put(&format!("/teams/{id}"), json!({"id": id, "name": name}));
+        let payload = json!({"id": id, "name": name}).to_string();
+        home.write(&format!("repo/teams/{name}/resource.json"), &payload);
+    }
+    commit();
+    for gone in ["red", "old"] {
+        fs::remove_dir_all(home.path(&format!("repo/teams/{gone}"))).unwrap();
+    }
+    let rouge = json!({"id": "t1", "name": "rouge", "peer": r#"{{ref "/teams/new" "/id"}}"#});
+    home.write("repo/teams/rouge/resource.json", &rouge.to_string());
+    home.write("repo/teams/new/resource.json", r#"{"name": "new"}"#);
+    commit();
+    let plan = home.run(&["plan", "/", "--prune"]);
+    assert!(plan.stdout.contains("~ /teams/rouge"), "{plan}");
+    let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(server.get("/teams/t1").unwrap()["name"], "rouge", "{run}");
+    assert!(server.get("/teams/t3").is_none(), "{run}");
+}

@@ -100,7 +100,7 @@ async fn run_parts(
         selection.resources.rotate_left(next);
     }
     let mut plan = surveyor.begin(&mut selection).await;
-    let mut execution = Execution::new(session, &plan, selection.former.clone(), stop);
+    let mut execution = Execution::new(session, &plan, stop);
     // The prune limit counts the deletions of the whole plan, so the whole plan is made before it is applied.
     let deletes = plan.actions.iter().any(|action| action.step == Step::Delete);
     let mut declared = surveyor.declared(selection);
@@ -161,7 +161,7 @@ pub async fn undeclared(
 /// Applies `plan` and reports the results. `stop` is checked before each request.
 pub async fn apply(session: &Session, plan: Plan, stop: &Stop) -> Report {
     let session = &session.until(stop);
-    let mut execution = Execution::new(session, &plan, None, stop);
+    let mut execution = Execution::new(session, &plan, stop);
     execution.apply(plan).await;
     execution.repeat().await;
     execution.finish().await

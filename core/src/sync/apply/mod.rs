@@ -33,7 +33,6 @@ use super::plan::{Plan, Pruning};
 use super::tasks::blocking;
 use crate::error::Category;
 use crate::path::LogicalPath;
-use crate::repository::Tree;
 use crate::sync::model::{
     Action, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Scope, Selection, Sending,
     Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
@@ -83,13 +82,12 @@ pub struct Execution {
     /// The scope, if the run reads all of it.
     scope: Option<Scope>,
     options: Options,
-    former: Option<Arc<dyn Tree>>,
     pruning: Pruning,
 }
 
 impl Execution {
     /// Returns an execution for plans of the scope of `plan`.
-    pub fn new(session: &Session, plan: &Plan, former: Option<Arc<dyn Tree>>, stop: &Stop) -> Self {
+    pub fn new(session: &Session, plan: &Plan, stop: &Stop) -> Self {
         let options = plan.options.clone();
         let earlier = options.recurrences.as_deref().cloned();
         let tally = Tally::new(earlier.unwrap_or_default(), plan.scope.is_some());
@@ -111,7 +109,6 @@ impl Execution {
             effects,
             scope: plan.scope.clone(),
             options,
-            former,
             pruning,
         }
     }
@@ -137,7 +134,6 @@ impl Execution {
             self.report.stats.retried += again.len();
             let session = self.sender.writer.session.clone();
             let mut selection = Selection {
-                former: self.former.clone(),
                 declared: Some(self.declared),
                 sent: Sent {
                     deletions: self.report.stats.pruned,
@@ -157,9 +153,9 @@ impl Execution {
                 }
             }
             let (options, stop) = (&self.options, &self.sender.stop);
-            let references = self.sender.writer.references();
             self.sender.writer.look_up_parents();
-            let surveyor = Surveyor::again(&session, &selection, options, stop, references);
+            let writes = &self.sender.writer.referred;
+            let surveyor = Surveyor::again(&session, &selection, options, stop, writes);
             let plan = surveyor.survey(selection).await;
             self.apply(Plan { targeted: 0, ..plan }).await;
         }

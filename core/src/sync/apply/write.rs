@@ -49,7 +49,7 @@ impl Writer {
         // Answers from before the plan are stale here.
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
-        let referred = Remote::referring(&session, Arc::clone(&plan.references));
+        let referred = Remote::referring(&session, Arc::clone(&plan.references), Arc::clone(&plan.former));
         let new_lists = referred.fresh();
         let (ids, created, witnesses, failed, unconfirmed) = Default::default();
         Self {

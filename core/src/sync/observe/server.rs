@@ -1,6 +1,7 @@
 //! The managed server in one run: sends one request and decodes its answer.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -117,20 +118,31 @@ pub struct Former {
     pub payloads: Vec<Value>,
 }
 
+impl fmt::Debug for Former {
+    /// Shows no payloads, because they may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Former")
+    }
+}
+
 impl Remote {
     /// Returns the server of `session` without any knowledge.
     pub fn new(session: &Session) -> Arc<Self> {
-        Arc::new(Self::following(session, Transcript::new(false), Former::default()))
+        Arc::new(Self::following(session, Transcript::new(false), Arc::default()))
     }
 
-    /// Returns the server of `session` without any knowledge but the values of references.
-    pub(crate) fn referring(session: &Session, references: Arc<References>) -> Arc<Self> {
-        Arc::new(Self { references, ..Self::following(session, Transcript::new(false), Former::default()) })
+    /// Returns the server of `session` without any knowledge but the values of references and what was applied.
+    pub(crate) fn referring(
+        session: &Session,
+        references: Arc<References>,
+        former: Arc<Former>,
+    ) -> Arc<Self> {
+        Arc::new(Self { references, ..Self::following(session, Transcript::new(false), former) })
     }
 
-    /// Returns the same server without any knowledge but the values of references.
+    /// Returns the same server without any knowledge but the values of references and what was applied.
     pub(crate) fn fresh(&self) -> Arc<Self> {
-        let other = Self::following(&self.session, Transcript::new(false), Former::default());
+        let other = Self::following(&self.session, Transcript::new(false), self.former());
         let (references, namesakes) = (self.references(), Arc::clone(&self.namesakes));
         Arc::new(Self { namesakes, references, ..other })
     }
@@ -140,9 +152,14 @@ impl Remote {
         Arc::clone(&self.references)
     }
 
+    /// What earlier runs applied.
+    pub(crate) fn former(&self) -> Arc<Former> {
+        Arc::clone(&self.former)
+    }
+
     /// Returns the server for a run after earlier ones. Records all reads in `transcript`.
-    pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Former) -> Self {
-        let (session, within, former) = (session.clone(), Vec::new(), Arc::new(former));
+    pub(crate) fn following(session: &Session, transcript: Arc<Transcript>, former: Arc<Former>) -> Self {
+        let (session, within) = (session.clone(), Vec::new());
         let (lists, places, namesakes, declared, absent, parents, references) = Default::default();
         let (current, outer, asked, keeps, keeps_lists) = (None, Vec::new(), None, false, false);
         Self {
@@ -174,7 +191,7 @@ impl Remote {
 
     /// Returns the same server with the rules of another revision, in `session`.
     pub(crate) fn at_revision(self: &Arc<Self>, session: &Session) -> Arc<Self> {
-        let other = Self::following(session, Transcript::new(false), Former::default());
+        let other = Self::following(session, Transcript::new(false), Arc::default());
         let (parents, asked, current) =
             (Arc::clone(&self.parents), self.asked.clone(), Some(Arc::clone(self)));
         Arc::new(Self { parents, asked, keeps: true, current, ..other })
@@ -185,7 +202,7 @@ impl Remote {
     pub(super) fn nested(&self, waiting: Waiting) -> Self {
         let within = self.within.iter().cloned().chain([waiting]).collect();
         let outer = [&self.lists].into_iter().chain(&self.outer).map(Arc::clone).collect();
-        let other = Self::following(&self.session, Arc::clone(&self.transcript), Former::default());
+        let other = Self::following(&self.session, Arc::clone(&self.transcript), Arc::default());
         let (former, namesakes) = (Arc::clone(&self.former), Arc::clone(&self.namesakes));
         Self { outer, within, asked: self.asked.clone(), former, namesakes, keeps: true, ..other }
     }

@@ -35,7 +35,7 @@ use crate::sync::model::{
     Action, Drift, Failure, Kept, Options, PRUNE, PruneRefused, Reason, Report, Resource, Scope, Sending,
     Sent, Stats, Step, Stop, SyncError,
 };
-use crate::sync::observe::References;
+use crate::sync::observe::{Former, References};
 use graph::{Order, deadlock};
 use prune::Doomed;
 pub(super) use undeclared::Pruning;
@@ -69,6 +69,9 @@ pub struct Plan {
     /// The contents of resources that others refer to, as they were read for the plan.
     #[serde(skip)]
     pub(super) references: Arc<References>,
+    /// What earlier runs applied.
+    #[serde(skip)]
+    pub(super) former: Arc<Former>,
     /// The options of the run.
     #[serde(skip)]
     pub(super) options: Options,

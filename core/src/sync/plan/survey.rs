@@ -27,7 +27,7 @@ use crate::sync::model::{
     Action, Candidate, Doubt, Failure, FailureReason, Intent, Lost, Observed, Options, PRUNE, Reason,
     Resource, Scope, Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
-use crate::sync::observe::{Bulk, Expected, Former, References, Remote, loaded, refers};
+use crate::sync::observe::{Bulk, Expected, Former, Remote, loaded, refers};
 use crate::sync::tasks::{self, evaluated};
 
 /// A part of a survey ends after this time. Its actions are applied before the next part is read. So a run that is
@@ -93,40 +93,38 @@ impl Surveyor {
         stop: &Stop,
         transcript: Arc<Transcript>,
     ) -> Self {
-        Self::following(session, selection, options, stop, (transcript, Arc::default()))
+        let payloads = selection.prune.iter().map(|candidate| candidate.payload.clone()).collect();
+        let former = Arc::new(Former { tree: selection.former.clone(), payloads });
+        let remote = Remote::following(session, transcript, former);
+        Self::running(remote.running(selection, Arc::default()), selection, options, stop)
     }
 
-    /// Returns a surveyor for a further pass of a run, after writes. It reads resources that others refer to again, and
-    /// shares their contents with the writes that follow.
+    /// Returns a surveyor for a further pass of the run that `writes` with a server of its own. It reads resources that
+    /// others refer to again, and shares their contents with the writes that follow.
     pub fn again(
         session: &Session,
         selection: &Selection,
         options: &Options,
         stop: &Stop,
-        references: Arc<References>,
+        writes: &Remote,
     ) -> Self {
+        let references = writes.references();
         references.clear();
-        let surveyor =
-            Self::following(session, selection, options, stop, (Transcript::new(false), references));
+        let remote = Remote::following(session, Transcript::new(false), writes.former());
+        let surveyor = Self::running(remote.running(selection, references), selection, options, stop);
         Self { skips_copies: true, ..surveyor }
     }
 
-    fn following(
-        session: &Session,
-        selection: &Selection,
-        options: &Options,
-        stop: &Stop,
-        (transcript, references): (Arc<Transcript>, Arc<References>),
-    ) -> Self {
-        let payloads = selection.prune.iter().map(|candidate| candidate.payload.clone()).collect();
-        let former = Former { tree: selection.former.clone(), payloads };
-        let remote = Arc::new(Remote::following(session, transcript, former).running(selection, references));
+    fn running(remote: Remote, selection: &Selection, options: &Options, stop: &Stop) -> Self {
+        let session = remote.session.clone();
+        let remote = Arc::new(remote);
         let Options { keep_compared, sealable, .. } = *options;
+        let written = session.written.clone();
         Self {
-            session: session.clone(),
+            session,
             candidates: Arc::new(Candidates::new(&remote)),
             bulk: Arc::new(Bulk::new(remote, selection, options)),
-            options: Options { written: session.written.clone(), ..options.clone() },
+            options: Options { written, ..options.clone() },
             names: Arc::default(),
             rejected: Arc::default(),
             counts_equal: selection.is_whole_scope() && !keep_compared && !sealable,
@@ -165,6 +163,7 @@ impl Surveyor {
             failures: std::mem::take(&mut selection.broken),
             given: given.collect(),
             references: self.bulk.remote.references(),
+            former: self.bulk.remote.former(),
             options: self.options.clone(),
             ..Plan::default()
         };
