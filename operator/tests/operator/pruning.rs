@@ -424,6 +424,39 @@ async fn what_was_only_observed_is_not_pruned() {
     assert_eq!(scene.deleted(), ["/items/c"]);
 }
 
+/// The history is rewritten while the policy observes, and the mirror is lost, so that no applied commit is left.
+#[tokio::test]
+async fn a_commit_that_was_only_observed_does_not_replace_a_lost_base() {
+    let files = ["a", "b", "c"].map(|name| (format!("items/{name}/resource.json"), json!({"id": name})));
+    let files = files.map(|(file, payload)| (file, payload.to_string()));
+    let mut scene = scene(&files.each_ref().map(|(file, payload)| (file.as_str(), payload.as_str()))).await;
+    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "observe"}})).await;
+    scene.world.policy("it observes", |status| status.last_run_observed).await;
+    scene.world.kill();
+    std::fs::remove_dir_all(scene.world.state().join("repos")).unwrap();
+    scene.server.put_by_hand("/items/x", json!({"id": "x", "owner": "another client"}));
+    scene.git.restart_history();
+    scene.git.write("items/x/resource.json", r#"{"id": "x"}"#);
+    let first = scene.git.commit("a new history, with x");
+    scene.git.force_push();
+    scene.git.collect_garbage();
+    scene.world.launch().await;
+    let attempted = |revision: String| {
+        move |status: &SyncPolicyStatus| {
+            status.last_attempted_repo_revision.as_deref() == Some(&revision)
+                && status.last_run_outcome == Some(RunOutcome::Succeeded)
+        }
+    };
+    scene.world.policy("it is observed", attempted(first)).await;
+    scene.git.remove("items/x");
+    let revision = scene.push("do not manage x").await;
+    scene.world.policy("it is observed", attempted(revision.clone())).await;
+    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "apply"}})).await;
+    scene.world.applied(&revision).await;
+    scene.full_run().await;
+    assert!(scene.server.get("/items/x").is_some());
+}
+
 /// A parent that is kept for the sake of its children is still to be deleted, so the inventory stays as it is.
 #[tokio::test]
 async fn a_parent_that_was_kept_for_its_children_is_pruned_after_them() {
