@@ -36,6 +36,7 @@ mod limits;
 mod metadata;
 mod metrics;
 mod mirrors;
+mod observed;
 mod otlp;
 mod pruning;
 mod references;

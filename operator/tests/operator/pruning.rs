@@ -9,22 +9,31 @@ use crate::support::git_remote::{GitRemote, git};
 use crate::support::rest_server::{Config, Matcher, RestServer};
 use crate::support::world::{World, declarest, is_true};
 
-struct Scene {
-    world: World,
-    git: GitRemote,
-    server: RestServer,
+pub struct Scene {
+    pub world: World,
+    pub git: GitRemote,
+    pub server: RestServer,
 }
 
 impl Scene {
-    async fn push(&self, message: &str) -> String {
+    pub async fn push(&self, message: &str) -> String {
         let revision = self.git.commit(message);
         self.git.push();
         self.world.notify().await;
         revision
     }
 
+    /// Waits until a run at `revision` has ended with `outcome`.
+    pub async fn ended(&self, revision: &str, outcome: RunOutcome) {
+        let ended = |status: &SyncPolicyStatus| {
+            status.last_attempted_repo_revision.as_deref() == Some(revision)
+                && status.last_run_outcome == Some(outcome)
+        };
+        self.world.policy(&format!("the run at {revision} ends"), ended).await;
+    }
+
     /// Asks for a full run and waits for its end.
-    async fn full_run(&self) -> SyncPolicyStatus {
+    pub async fn full_run(&self) -> SyncPolicyStatus {
         let before = self.world.policy("a status", |_| true).await.last_handled_sync_request;
         self.world.request_sync().await;
         let ended = |status: &SyncPolicyStatus| status.last_handled_sync_request != before;
@@ -32,7 +41,7 @@ impl Scene {
     }
 
     /// What was deleted on the server so far, sorted.
-    fn deleted(&self) -> Vec<String> {
+    pub fn deleted(&self) -> Vec<String> {
         let writes = self.server.writes();
         let deleted = writes.iter().filter(|request| request.method == "DELETE");
         let mut paths: Vec<String> = deleted.map(|request| request.path.clone()).collect();
@@ -41,7 +50,7 @@ impl Scene {
     }
 }
 
-async fn scene(files: &[(&str, &str)]) -> Scene {
+pub async fn scene(files: &[(&str, &str)]) -> Scene {
     scene_with(files, json!({})).await
 }
 
@@ -150,11 +159,7 @@ async fn what_was_broken_before_it_was_removed_is_pruned() {
         scene.git.write(file, "{not json");
         scene.git.write("items/b/resource.json", json!({"id": "b", "file": file}).to_string());
         let revision = scene.push("broken").await;
-        let attempted = |status: &SyncPolicyStatus| {
-            status.last_attempted_repo_revision.as_deref() == Some(&revision)
-                && status.last_run_outcome == Some(RunOutcome::PartiallyFailed)
-        };
-        scene.world.policy("the broken one fails", attempted).await;
+        scene.ended(&revision, RunOutcome::PartiallyFailed).await;
         scene.full_run().await;
     }
     scene.git.remove("items/a");
@@ -372,89 +377,6 @@ async fn what_an_attempted_revision_declared_is_pruned_once_pruning_is_on() {
     scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"sync": {"prune": true}}})).await;
     scene.world.finished("SpecChanged").await;
     assert_eq!(scene.deleted(), ["/items/x", "/items/y"]);
-}
-
-/// Mode observe writes nothing, so what only such runs read is not of the policy.
-#[tokio::test]
-async fn what_was_only_observed_is_not_pruned() {
-    let git = GitRemote::new();
-    for name in ["a", "b", "c", "d"] {
-        git.write(&format!("items/{name}/resource.json"), json!({"id": name}).to_string());
-    }
-    git.commit("first");
-    git.push();
-    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
-    let server = RestServer::start(config).unwrap();
-    server.put_by_hand("/items/a", json!({"id": "a", "owner": "another client"}));
-    server.put_by_hand("/items/b", json!({"id": "b", "owner": "another client"}));
-    let world = World::start().await;
-    world.create_repository(&git.file_url(), Value::Null).await;
-    world.create_server(json!({"baseURL": server.url()})).await;
-    world.create_policy(json!({"mode": "observe", "sync": {"prune": true}})).await;
-    let scene = Scene { world, git, server };
-    let observed = |revision: String| {
-        move |status: &SyncPolicyStatus| {
-            let attempted = status.last_attempted_repo_revision.as_deref();
-            attempted == Some(&revision) && status.last_run_outcome == Some(RunOutcome::Succeeded)
-        }
-    };
-    scene.world.policy("it is observed", observed(scene.git.head())).await;
-    // Not of the policy: declared while it observed.
-    scene.git.remove("items/a");
-    let revision = scene.push("do not manage a").await;
-    scene.world.policy("it is observed", observed(revision)).await;
-    scene.git.remove("items/b");
-    let revision = scene.push("do not manage b").await;
-    scene.world.policy("it is observed", observed(revision.clone())).await;
-    let apply = json!({"spec": {"mode": "apply"}});
-    scene.world.patch::<SyncPolicy>("policy", apply.clone()).await;
-    scene.world.applied(&revision).await;
-    // Of the policy: applied before it observes again.
-    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "observe"}})).await;
-    scene.git.remove("items/c").write("items/e/resource.json", r#"{"id": "e"}"#);
-    let revision = scene.push("without c, with e").await;
-    scene.world.policy("it is observed", observed(revision)).await;
-    scene.server.put_by_hand("/items/e", json!({"id": "e", "owner": "another client"}));
-    scene.git.remove("items/e");
-    let revision = scene.push("do not manage e").await;
-    scene.world.policy("it is observed", observed(revision.clone())).await;
-    scene.world.patch::<SyncPolicy>("policy", apply).await;
-    scene.world.applied(&revision).await;
-    scene.full_run().await;
-    assert_eq!(scene.deleted(), ["/items/c"]);
-}
-
-/// The history is rewritten while the policy observes, and the mirror is lost, so that no applied commit is left.
-#[tokio::test]
-async fn a_commit_that_was_only_observed_does_not_replace_a_lost_base() {
-    let files = ["a", "b", "c"].map(|name| (format!("items/{name}/resource.json"), json!({"id": name})));
-    let files = files.map(|(file, payload)| (file, payload.to_string()));
-    let mut scene = scene(&files.each_ref().map(|(file, payload)| (file.as_str(), payload.as_str()))).await;
-    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "observe"}})).await;
-    scene.world.policy("it observes", |status| status.last_run_observed).await;
-    scene.world.kill();
-    std::fs::remove_dir_all(scene.world.state().join("repos")).unwrap();
-    scene.server.put_by_hand("/items/x", json!({"id": "x", "owner": "another client"}));
-    scene.git.restart_history();
-    scene.git.write("items/x/resource.json", r#"{"id": "x"}"#);
-    let first = scene.git.commit("a new history, with x");
-    scene.git.force_push();
-    scene.git.collect_garbage();
-    scene.world.launch().await;
-    let attempted = |revision: String| {
-        move |status: &SyncPolicyStatus| {
-            status.last_attempted_repo_revision.as_deref() == Some(&revision)
-                && status.last_run_outcome == Some(RunOutcome::Succeeded)
-        }
-    };
-    scene.world.policy("it is observed", attempted(first)).await;
-    scene.git.remove("items/x");
-    let revision = scene.push("do not manage x").await;
-    scene.world.policy("it is observed", attempted(revision.clone())).await;
-    scene.world.patch::<SyncPolicy>("policy", json!({"spec": {"mode": "apply"}})).await;
-    scene.world.applied(&revision).await;
-    scene.full_run().await;
-    assert!(scene.server.get("/items/x").is_some());
 }
 
 /// A parent that is kept for the sake of its children is still to be deleted, so the inventory stays as it is.
