@@ -1,6 +1,9 @@
 //! Failures of a round, each with its condition reason.
 
+use std::path::PathBuf;
+
 use super::outcome::{Outcome, Reason};
+use crate::directories;
 
 /// A failure that ends a round. Its message becomes that of the Ready condition. It names the field, path
 /// or Secret at fault and never holds a credential.
@@ -53,6 +56,11 @@ pub async fn blocking<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Failure::internal(&error)))
+}
+
+/// Removes a directory of a deleted object on a thread that may block. A directory that does not exist is not an error.
+pub async fn remove(directory: PathBuf) -> Result<(), Failure> {
+    blocking(move || directories::remove(&directory).map_err(|error| Failure::internal(&error))).await
 }
 
 impl From<Failure> for Outcome {

@@ -14,13 +14,12 @@ use super::backoff;
 use super::conditions;
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
-use super::error::{Failure, blocking};
+use super::error::{self, Failure};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
 use super::outcome::{Fact, Notice, Outcome, Reason, Truth};
 use super::pools::Pools;
 use crate::crd::ManagedServer;
-use crate::directories;
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
@@ -87,8 +86,7 @@ impl Reconciler for ManagedServers {
     async fn cleanup(&self, context: &Context, object: &Guarded<ManagedServer>) -> Result<(), Failure> {
         let owner = ManagedServer::owner(&Key::of(kube::Resource::meta(object)));
         for directory in [context.directories.cache(&owner), context.directories.bundle_cache(&owner)] {
-            let remove = move || directories::remove(&directory).map_err(|error| Failure::internal(&error));
-            blocking(remove).await?;
+            error::remove(directory).await?;
         }
         Ok(())
     }

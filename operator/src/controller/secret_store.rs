@@ -9,7 +9,7 @@ use declarest_core::error::{Categorized as _, Category};
 
 use super::backoff::{self, Backoff};
 use super::context::{Context, Guarded};
-use super::error::{Failure, blocking};
+use super::error::{self, Failure};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key};
 use super::outcome::{Notice, Outcome};
@@ -17,7 +17,6 @@ use super::pools::Pools;
 use super::seeds;
 use super::stores::unavailable;
 use crate::crd::SecretStore;
-use crate::directories;
 
 /// A Vault that was ready stays ready until this number of consecutive checks failed, because a restart of Vault
 /// must not stop all policies.
@@ -55,8 +54,7 @@ impl Reconciler for SecretStores {
             return Ok(());
         }
         let key = Key::of(kube::Resource::meta(object));
-        let directory = seeds::state_directory(context, &key);
-        blocking(move || directories::remove(&directory).map_err(|error| Failure::internal(&error))).await
+        error::remove(seeds::state_directory(context, &key)).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {

@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 
 use super::context::{Context, Guarded};
 use super::dependencies::Dependency;
-use super::error::{Failure, blocking};
+use super::error::{self, Failure};
 use super::frame::{self, Reconciler, Round};
 use super::kind::{Key, Kind as _};
 use super::outcome::{Outcome, Reason};
@@ -39,7 +39,6 @@ use super::pools::Pools;
 use super::workers::{Demand, OF_A_SERVER};
 use crate::crd::sync_policy::SyncMode;
 use crate::crd::{ManagedServer, SyncPolicy, SyncPolicyStatus};
-use crate::directories;
 use decision::{ConfigHash, Decision, Fingerprint, Situation};
 use inputs::Inputs;
 pub use overlap::{Claim, overlapping};
@@ -122,8 +121,7 @@ impl Reconciler for SyncPolicies {
     async fn cleanup(&self, context: &Context, object: &Guarded<SyncPolicy>) -> Result<(), Failure> {
         inventory::unpin_everywhere(&self.pools.mirrors, object.meta()).await?;
         // The record of write-only attributes. A later policy of this name must write them.
-        let record = context.directories.cache(&SyncPolicy::owner(&Key::of(object.meta())));
-        blocking(move || directories::remove(&record).map_err(|error| Failure::internal(&error))).await
+        error::remove(context.directories.cache(&SyncPolicy::owner(&Key::of(object.meta())))).await
     }
 
     fn forget(&self, _: &Context, key: &Key) {
