@@ -47,6 +47,6 @@ pub use reads::{ClusterReads, KubernetesApi, ReadFailure};
 pub use request::{ProbeRequest, probe_requests};
 pub use snapshot::{FoundWorkload, ProbeAnswer, ProbeKind, Probed, Read, Snapshot};
 pub use source::{ContractSource, FILE, Loaded, Loading, OciSource, read_local};
-pub use spec::{ContractBinding, ContractTarget, HTTP_URL, WorkloadRef};
+pub use spec::{ContractBinding, ContractTarget, HTTP_URL, WorkloadRef, without_credentials};
 pub use target::{ProbeVia, Target, WorkloadKind};
 pub use verify::{Severities, Verification, gate, phase, summary, verify};

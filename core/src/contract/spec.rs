@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use url::Url;
 
 use super::source::{ContractSource, OciSource};
@@ -13,6 +14,15 @@ use super::verify::Severities;
 
 /// The pattern of an http or https URL in a custom resource, or of a reference to an environment variable that is one.
 pub const HTTP_URL: &str = r"^(https?://[^/?#\s][^\s]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
+
+/// Rule (CEL) of a URL without user information in a custom resource. Errors with its reason do not repeat the value.
+pub fn without_credentials() -> Value {
+    json!([{
+        "rule": "!self.matches('^[^/?#]*://[^/?#]*@')",
+        "reason": "FieldValueForbidden",
+        "message": "contains credentials; remove them and refer to a Secret",
+    }])
+}
 
 /// A contract and the objects that it is compared with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +34,7 @@ pub struct ContractBinding {
     /// URL of the document or of a bundle (tar.gz), http or https. If its origin is that of http.baseURL, http.auth is
     /// sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = HTTP_URL))]
+    #[schemars(regex(pattern = HTTP_URL), extend("x-kubernetes-validations" = without_credentials()))]
     pub url: Option<String>,
     /// Bundle in a registry: `registry/repository`, optionally with `:tag`, `@sha256:digest` or
     /// `?version=CONSTRAINT`. Without a tag and a digest, the highest version that satisfies the constraint is used.

@@ -50,6 +50,7 @@ pub struct ManagedServerSpec {
     pub metadata: Option<MetadataSource>,
     /// Interval at which the documents are checked for changes and the server is probed, at least 30s.
     #[serde(default = "default_poll_interval")]
+    #[schemars(extend("x-kubernetes-validations" = validation::at_least(MIN_POLL_INTERVAL)))]
     pub poll_interval: Interval,
     /// The contract of the service, with which its objects in the cluster are compared. Nothing is changed there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +63,10 @@ pub struct ManagedServerSpec {
 pub struct HttpEndpoint {
     /// Base URL of all resource paths: http or https, without credentials.
     #[serde(rename = "baseURL")]
-    #[schemars(regex(pattern = validation::HTTP_URL))]
+    #[schemars(
+        regex(pattern = validation::HTTP_URL),
+        extend("x-kubernetes-validations" = validation::without_credentials())
+    )]
     pub base_url: String,
     /// Path below baseURL, or URL of the same origin, that returns a status below 400 if the server is healthy.
     /// It sets the condition Reachable. If it answers 401 or 403, no resource counts as absent.
@@ -120,7 +124,10 @@ pub struct HttpAuth {
 pub struct OAuth2 {
     /// Token endpoint, http or https.
     #[serde(rename = "tokenURL")]
-    #[schemars(regex(pattern = validation::HTTP_URL))]
+    #[schemars(
+        regex(pattern = validation::HTTP_URL),
+        extend("x-kubernetes-validations" = validation::without_credentials())
+    )]
     pub token_url: String,
     /// Grant type of the token request.
     #[serde(default)]
@@ -209,7 +216,10 @@ pub struct RequestThrottling {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenApiSource {
     /// URL of the document, http or https. If its origin is that of http.baseURL, http.auth is sent.
-    #[schemars(regex(pattern = validation::HTTP_URL))]
+    #[schemars(
+        regex(pattern = validation::HTTP_URL),
+        extend("x-kubernetes-validations" = validation::without_credentials())
+    )]
     pub url: String,
 }
 
@@ -223,7 +233,10 @@ pub struct OpenApiSource {
 pub struct MetadataSource {
     /// URL of a bundle archive (tar.gz or tgz), http or https.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = validation::HTTP_URL))]
+    #[schemars(
+        regex(pattern = validation::HTTP_URL),
+        extend("x-kubernetes-validations" = validation::without_credentials())
+    )]
     pub url: Option<String>,
     /// Bundle reference: `name:1.2.3`, `oci://registry/repository:tag`, the URL of an archive, or a path below
     /// the operator's bundle directory.

@@ -159,11 +159,17 @@ pub struct Tls {
 pub struct Proxy {
     /// Proxy for http targets: an http or https URL without credentials.
     #[serde(rename = "httpURL", skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = validation::HTTP_URL))]
+    #[schemars(
+        regex(pattern = validation::HTTP_URL),
+        extend("x-kubernetes-validations" = validation::without_credentials())
+    )]
     pub http_url: Option<String>,
     /// Proxy for https targets: an http or https URL without credentials.
     #[serde(rename = "httpsURL", skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = validation::HTTP_URL))]
+    #[schemars(
+        regex(pattern = validation::HTTP_URL),
+        extend("x-kubernetes-validations" = validation::without_credentials())
+    )]
     pub https_url: Option<String>,
     /// Comma-separated targets to reach without the proxy: `*`, IP, CIDR, `host[:port]`, `example.com` (with
     /// its subdomains), `.example.com` (subdomains only). Loopback addresses never use the proxy.

@@ -42,6 +42,7 @@ pub struct ResourceRepositorySpec {
     pub kind: RepositoryKind,
     /// Interval at which new commits are fetched, at least 30s. Each wait varies by up to 10 %.
     #[serde(default = "default_poll_interval")]
+    #[schemars(extend("x-kubernetes-validations" = validation::at_least(MIN_POLL_INTERVAL)))]
     pub poll_interval: Interval,
     /// The Git repository; required for type git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +66,10 @@ pub enum RepositoryKind {
 pub struct GitSource {
     /// Address of the repository: an http, https or ssh URL, or `user@host:path`, without a password.
     /// `file:///path` is allowed only if the operator runs with --allow-file-repositories.
-    #[schemars(regex(pattern = validation::GIT_URL))]
+    #[schemars(
+        regex(pattern = validation::GIT_URL),
+        extend("x-kubernetes-validations" = validation::without_password())
+    )]
     pub url: String,
     /// The branch to follow.
     #[serde(default = "default_branch")]

@@ -45,7 +45,10 @@ pub struct SecretStoreSpec {
 #[serde(rename_all = "camelCase")]
 pub struct VaultStore {
     /// URL of the server, http or https.
-    #[schemars(regex(pattern = validation::HTTP_URL))]
+    #[schemars(
+        regex(pattern = validation::HTTP_URL),
+        extend("x-kubernetes-validations" = validation::without_credentials())
+    )]
     pub address: String,
     /// Mount path of the key/value engine.
     #[serde(default = "default_mount")]

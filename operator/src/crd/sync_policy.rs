@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Conditions, FieldErrors, Interval, LocalRef, PruneLimit, Schedule, conditions_schema, enabled,
-    time_schema,
+    time_schema, validation,
 };
 
 const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(10);
@@ -58,9 +58,11 @@ pub struct SyncPolicySpec {
     pub mode: SyncMode,
     /// Interval at which the whole scope is compared with the server and drift is corrected, at least 10s.
     #[serde(default = "default_sync_interval")]
+    #[schemars(extend("x-kubernetes-validations" = validation::at_least(MIN_SYNC_INTERVAL)))]
     pub sync_interval: Interval,
     /// Additional runs, in UTC, that read every resource individually: five cron fields, for example `0 3 * * 0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = validation::CRON))]
     pub full_resync_cron: Option<String>,
     /// If true, the policy does not sync.
     #[serde(default)]

@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use url::Url;
 
 use super::{SecretKeyRef, secret_refs};
 
-pub(super) use declarest_core::contract::HTTP_URL;
+pub(super) use declarest_core::contract::{HTTP_URL, without_credentials};
 
 /// Schema pattern of a remote Git repository. The code decides which of these schemes are allowed.
 pub(super) const GIT_URL: &str = concat!(
@@ -20,9 +22,28 @@ pub(super) const GIT_URL: &str = concat!(
 pub(super) const QUANTITY: &str =
     r"^([0-9]+(\.[0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
 
+/// Schema pattern of five cron fields.
+pub(super) const CRON: &str = r"^(\s*([0-9*,/-]+\s+){4}[0-9*,/-]+\s*|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
+
 /// Returns a pattern for strings that match `pattern` as a whole, or are one `${NAME}` placeholder.
 pub(super) fn or_placeholder(pattern: &str) -> String {
     format!(r"^({pattern}|\$\{{[A-Za-z_][A-Za-z0-9_]*\}})$")
+}
+
+/// Schema rule (CEL) of an [`Interval`](super::Interval) that is at least `minimum`.
+pub(super) fn at_least(minimum: Duration) -> Value {
+    let seconds = minimum.as_secs();
+    let rule = format!("self.contains('${{') || duration(self) >= duration('{seconds}s')");
+    json!([{ "rule": rule, "message": format!("the minimum is {seconds}s") }])
+}
+
+/// Schema rule (CEL) of a URL that may have a user, but not a password. Errors with its reason do not repeat the value.
+pub(super) fn without_password() -> Value {
+    json!([{
+        "rule": "!self.matches('^[^/?#]*://[^/?#@]*:[^/?#]*@')",
+        "reason": "FieldValueForbidden",
+        "message": "contains a password; remove it and set git.auth",
+    }])
 }
 
 /// Returns whether `name` is a DNS label (RFC 1123), as names of namespaces are.
