@@ -10,22 +10,32 @@ use crate::environment::Home;
 use crate::git::{git, git_at};
 use crate::world::World;
 
+/// A checkout without files, and the server of its context. `http` are further settings of the server.
+fn checkout(server: &ApiServer, http: &str) -> Home {
+    Home::with_catalogue(&format!(
+        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{git: {{local: {{baseDir: <home>/repo}}}}}}\n  \
+         managedServer: {{http: {{url: '{}', {http} auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
+        server.url()
+    ))
+}
+
+fn commit(home: &Home) {
+    let run = home.run(&["repository", "commit", "-m", "Change"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
 /// A checkout that declared `rio`, `oslo` and `lima`, of which only `rio` is left. `zoe` was never declared.
 fn shops() -> World {
     let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
-    let commit = |message: &str| {
-        let run = world.run(&["repository", "commit", "-m", message]);
-        assert_eq!(run.code, 0, "{run}");
-    };
     for shop in ["lima", "oslo", "rio"] {
         world.declare(&format!("shops/{shop}/resource.yaml"), &format!("id: {shop}\n"));
         world.live(&format!("/shops/{shop}"), &format!(r#"{{"id": "{shop}"}}"#));
     }
     world.live("/shops/zoe", r#"{"id": "zoe"}"#);
-    commit("All");
+    commit(&world.home);
     for shop in ["lima", "oslo"] {
         fs::remove_dir_all(world.home.path(&format!("repo/shops/{shop}"))).unwrap();
-        commit(&format!("Without {shop}"));
+        commit(&world.home);
     }
     world
 }
@@ -291,21 +301,13 @@ fn answer(request: &Request, store: &mut Store) -> Answer {
 #[case::without_metadata("", false)]
 fn a_resource_that_git_declares_by_its_name_is_kept(#[case] metadata: &str, #[case] states_id: bool) {
     let server = ApiServer::start(&["/groups"], answer);
-    let home = Home::with_catalogue(&format!(
-        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{git: {{local: {{baseDir: <home>/repo}}}}}}\n  \
-         managedServer: {{http: {{url: '{}', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
-        server.url()
-    ));
-    let commit = || {
-        let run = home.run(&["repository", "commit", "-m", "Groups"]);
-        assert_eq!(run.code, 0, "{run}");
-    };
+    let home = checkout(&server, "");
     for (id, name) in [("1", "ops"), ("2", "dev")] {
         let group = json!({"id": id, "name": name});
         server.put(&format!("/groups/{id}"), group.clone());
         home.write(&format!("repo/groups/{id}/resource.json"), &group.to_string());
     }
-    commit();
+    commit(&home);
     for (id, name) in [("1", "ops"), ("2", "dev")] {
         fs::remove_dir_all(home.path(&format!("repo/groups/{id}"))).unwrap();
         let group = if states_id { json!({"id": id, "name": name}) } else { json!({"name": name}) };
@@ -314,7 +316,7 @@ fn a_resource_that_git_declares_by_its_name_is_kept(#[case] metadata: &str, #[ca
     if !metadata.is_empty() {
         home.write("repo/groups/_/metadata.yaml", metadata);
     }
-    commit();
+    commit(&home);
     let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
     let deleted = server.writes().into_iter().filter(|write| write.starts_with("DELETE")).count();
     assert_eq!(deleted, 0, "{run}");
@@ -337,12 +339,7 @@ fn a_moved_child_of_a_renamed_parent_is_kept() {
     let server = ApiServer::start(&["/repos", "/repos/web/labels"], labels);
     server.put("/repos/web", json!({"name": "web", "size": 1}));
     server.put("/repos/web/labels/alpha", json!({"name": "alpha"}));
-    let home = Home::with_catalogue(&format!(
-        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{git: {{local: {{baseDir: <home>/repo}}}}}}\n  \
-         managedServer: {{http: {{url: '{}', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
-        server.url()
-    ));
-    let commit = || assert_eq!(home.run(&["repository", "commit", "-m", "Labels"]).code, 0);
+    let home = checkout(&server, "");
     let names = "resource: {id: /name, alias: /name}";
     home.write("repo/repos/_/metadata.yaml", names);
     home.write(
@@ -351,11 +348,11 @@ fn a_moved_child_of_a_renamed_parent_is_kept() {
     );
     home.write("repo/repos/web/resource.json", r#"{"name": "web", "size": 1}"#);
     home.write("repo/repos/web/labels/alpha/resource.json", r#"{"name": "alpha"}"#);
-    commit();
+    commit(&home);
     fs::remove_dir_all(home.path("repo/repos/web/labels/alpha")).unwrap();
     home.write("repo/repos/web/labels/first/resource.json", r#"{"name": "alpha"}"#);
     home.write("repo/repos/web/resource.json", r#"{"name": "web9", "size": 1}"#);
-    commit();
+    commit(&home);
     let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
     let deleted = server.writes().into_iter().filter(|write| write.starts_with("DELETE")).count();
     assert_eq!((deleted, server.get("/repos/web/labels/alpha").is_some()), (0, true), "{run}");
@@ -365,30 +362,53 @@ fn a_moved_child_of_a_renamed_parent_is_kept() {
 #[test]
 fn a_renamed_resource_is_updated_by_the_run_that_the_plan_shows() {
     let server = ApiServer::rest(&["/teams"], Ids::Given);
-    let home = Home::with_catalogue(&format!(
-        "currentContext: dev\ncontexts:\n- name: dev\n  repository: {{git: {{local: {{baseDir: <home>/repo}}}}}}\n  \
-         managedServer: {{http: {{url: '{}', auth: {{customHeaders: [{{header: K, value: v}}]}}}}}}\n",
-        server.url()
-    ));
-    let commit = || assert_eq!(home.run(&["repository", "commit", "-m", "Teams"]).code, 0);
+    let home = checkout(&server, "");
     home.write("repo/teams/_/metadata.yaml", "resource: {id: /id, alias: /name}");
     for (id, name) in [("t1", "red"), ("t2", "blue"), ("t3", "old")] {
         server.put(&format!("/teams/{id}"), json!({"id": id, "name": name}));
         let payload = json!({"id": id, "name": name}).to_string();
         home.write(&format!("repo/teams/{name}/resource.json"), &payload);
     }
-    commit();
+    commit(&home);
     for gone in ["red", "old"] {
         fs::remove_dir_all(home.path(&format!("repo/teams/{gone}"))).unwrap();
     }
     let rouge = json!({"id": "t1", "name": "rouge", "peer": r#"{{ref "/teams/new" "/id"}}"#});
     home.write("repo/teams/rouge/resource.json", &rouge.to_string());
     home.write("repo/teams/new/resource.json", r#"{"name": "new"}"#);
-    commit();
+    commit(&home);
     let plan = home.run(&["plan", "/", "--prune"]);
     assert!(plan.stdout.contains("~ /teams/rouge"), "{plan}");
     let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(server.get("/teams/t1").unwrap()["name"], "rouge", "{run}");
     assert!(server.get("/teams/t3").is_none(), "{run}");
+}
+
+/// A document may have a DELETE of members, and no GET: only their list shows them.
+#[test]
+fn a_declared_member_that_only_a_list_shows_does_not_keep_others() {
+    let server = ApiServer::rest(&["/members", "/shops"], Ids::Stated("name"));
+    server.put("/members/ana", json!({"name": "ana"}));
+    server.put("/shops/rio", json!({"name": "rio"}));
+    let home = checkout(&server, "openapi: <home>/openapi.json,");
+    let done = json!({"responses": {"200": {"description": "done"}}});
+    let (collection, shop) = (json!({"get": done, "post": done}), json!({"get": done, "delete": done}));
+    let paths = json!({
+        "/members": collection, "/members/{id}": {"delete": done}, "/shops": collection, "/shops/{id}": shop
+    });
+    home.write("openapi.json", &json!({"openapi": "3.0.3", "paths": paths}).to_string());
+    let names = "resource: {id: /name, alias: /name}";
+    home.write("repo/shops/_/metadata.yaml", names);
+    let members = format!("{names}\noperations: {{get: {{from: list}}, delete: {{path: './{{{{/id}}}}'}}}}");
+    home.write("repo/members/_/metadata.yaml", &members);
+    for path in ["members/ana", "shops/rio"] {
+        let (_, name) = path.split_once('/').unwrap();
+        home.write(&format!("repo/{path}/resource.json"), &json!({ "name": name }).to_string());
+    }
+    commit(&home);
+    fs::remove_dir_all(home.path("repo/shops/rio")).unwrap();
+    commit(&home);
+    let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    assert_eq!((run.code, server.writes()), (0, vec!["DELETE /shops/rio 204".to_owned()]), "{run}");
 }

@@ -112,6 +112,8 @@ fn organisation(status: u16) -> World {
 #[rstest]
 #[case::forbidden(403)]
 #[case::bad_request(400)]
+#[case::not_allowed(405)]
+#[case::unprocessable(422)]
 #[case::error(500)]
 #[tokio::test]
 async fn children_whose_reads_are_refused_are_created_with_their_parent(#[case] status: u16) {
@@ -125,6 +127,8 @@ async fn children_whose_reads_are_refused_are_created_with_their_parent(#[case] 
 #[rstest]
 #[case::forbidden(403)]
 #[case::bad_request(400)]
+#[case::not_allowed(405)]
+#[case::unprocessable(422)]
 #[case::error(500)]
 #[tokio::test]
 async fn a_refusal_below_a_parent_that_exists_is_a_failure(#[case] status: u16) {
@@ -139,7 +143,7 @@ async fn a_refusal_below_a_parent_that_exists_is_a_failure(#[case] status: u16) 
 #[rstest]
 #[tokio::test]
 async fn a_refusal_below_a_parent_that_exists_is_not_a_deletion(
-    #[values(400, 403, 500)] status: u16,
+    #[values(400, 403, 405, 422, 500)] status: u16,
     #[values(true, false)] has_parent: bool,
 ) {
     let world = organisation(status);
@@ -246,6 +250,37 @@ async fn a_deletion_is_sent_below_the_id_of_its_parent() {
     let report = world.prune_declared("/groups/dev/members/ana", r#"{"id":"ana"}"#).await;
     assert_eq!((report.stats.pruned, report.stats.failed), (0, 1), "{report:?}");
     assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+/// The server rejects the name of a group in the place of its id, and only lists show members.
+#[rstest]
+#[tokio::test]
+async fn the_parent_of_a_resource_that_only_a_list_shows_is_looked_up(
+    #[values(400, 404, 405, 422)] status: u16,
+) {
+    let server = ApiServer::start(&["/groups", "/groups/*/members"], move |request, store| {
+        match request.segments()[..] {
+            ["groups", "dev", ..] => Answer::json(status, &json!({"error": "not an id"})),
+            _ => request.rest(store, Ids::Given),
+        }
+    });
+    let members = "resource: {id: /id, alias: /name}\noperations: {get: {from: list}}";
+    let files = [
+        ("groups/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("groups/_/members/_/metadata.yaml", members),
+        ("groups/dev/resource.json", r#"{"name":"dev"}"#),
+        ("groups/dev/members/ana/resource.json", r#"{"name":"ana"}"#),
+    ];
+    let world = World::new(Config::default(), &files);
+    for stats in [(2, 0), (0, 2)] {
+        let report = world.sync_on(server.url(), &[]).await;
+        assert_eq!((report.stats.created, report.stats.unchanged), stats, "{report:?}");
+    }
+    let candidate = ("/groups/dev/members/bob", r#"{"name":"bob"}"#);
+    let group = server.paths().into_iter().min().unwrap();
+    server.put(&format!("{group}/members/b1"), json!({"id": "b1", "name": "bob"}));
+    let report = world.sync_on(server.url(), &[candidate]).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
 }
 
 /// A server that assigns the ids of groups, with a group of another client.

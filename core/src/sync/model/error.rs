@@ -293,9 +293,14 @@ impl SyncError {
         }
     }
 
-    /// Whether the server rejects the address of a request (400, 405, 422).
+    /// Whether the server rejects the address of a request (400, 405, 422), also that of the list that shows the resource.
     pub(crate) fn rejects_address(&self) -> bool {
-        let Self::Server(ServerError::Status { status, .. }) = self else { return false };
+        let status = match self {
+            Self::Server(ServerError::Status { status, .. })
+            | Self::Undecided(_, Doubt::Unlistable(status)) => status,
+            Self::Undecided(_, Doubt::Failed(error)) => return error.rejects_address(),
+            _ => return false,
+        };
         [StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED, StatusCode::UNPROCESSABLE_ENTITY]
             .contains(status)
     }
@@ -306,10 +311,9 @@ impl SyncError {
         self.rejects_address() || self.http_status() == Some(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether the server refuses to show one resource (400, 403, 500). This proves nothing about the resource.
+    /// Whether the server refuses to show one resource (400, 403, 405, 422, 500). This proves nothing about the resource.
     pub(crate) fn is_refusal(&self) -> bool {
-        let Self::Server(ServerError::Status { status, .. }) = self else { return false };
-        [StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN, StatusCode::INTERNAL_SERVER_ERROR].contains(status)
+        self.may_reject_name() || self.http_status() == Some(StatusCode::FORBIDDEN)
     }
 
     /// Whether the server answered 401. Then it refuses the credentials for all resources.

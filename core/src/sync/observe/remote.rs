@@ -438,8 +438,8 @@ impl Remote {
         }
     }
 
-    /// Whether the server refuses the read of `at`, and its parent is proven absent. Some servers answer 400, 403
-    /// or 500 for everything below a parent that does not exist.
+    /// Whether the server refuses the read of `at`, and its parent is proven absent. Some servers answer 400, 403,
+    /// 405, 422 or 500 for everything below a parent that does not exist.
     async fn is_refused_without_parent(&self, at: &Resource, error: &SyncError, doomed: bool) -> bool {
         error.is_refusal() && Box::pin(self.parent_is_absent(&at.path, doomed)).await
     }

@@ -22,6 +22,14 @@ impl Address {
         let Request { path, query, body, .. } = request(evaluation, operation, &Value::Null)?;
         Ok(Self { path, query, body: body.map(|body| body.bytes) })
     }
+
+    /// Returns the address of the read or, if only a list shows the resource and nothing reads it alone, of the deletion.
+    pub fn of_resource(evaluation: &Evaluation<'_>, rules: &Rules) -> Result<Self, SyncError> {
+        match Self::of(evaluation, OperationName::Get) {
+            Err(_) if rules.reads_from_list() => Self::of(evaluation, OperationName::Delete),
+            read => read,
+        }
+    }
 }
 
 /// Whether metadata states the address of a resource.

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::address::{Address, has_unfilled_address, stated_addresses, states_address};
-use crate::metadata::{OperationName, Rules};
+use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, ResourceFile};
@@ -199,9 +199,10 @@ fn claim(
         }
     }
     let evaluation = declared.evaluation()?;
-    let address = Address::of(&evaluation, OperationName::Get);
-    // An address that metadata states decides whether it is the same resource.
-    let address = if states_address(&declared.rules) { Some(address?) } else { address.ok() };
+    let address = Address::of_resource(&evaluation, &declared.rules);
+    // An address that metadata states decides whether it is the same resource, unless only a list shows it.
+    let decides = states_address(&declared.rules) && !declared.rules.reads_from_list();
+    let address = if decides { Some(address?) } else { address.ok() };
     let collection = evaluation.remote_collection().to_owned();
     let wanted = Wanted::of(&declared);
     let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));

@@ -323,7 +323,7 @@ impl Candidates {
         let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
         let evaluation = at.evaluation()?;
         let collection = evaluation.remote_collection();
-        let rendered = Address::of(&evaluation, OperationName::Get).ok();
+        let rendered = Address::of_resource(&evaluation, &at.rules).ok();
         let read_at = observed.read_at.as_deref();
         let address = rendered.map(|get| Address { path: read_at.map_or(get.path, str::to_owned), ..get });
         let shown = observed.payload.as_ref();
