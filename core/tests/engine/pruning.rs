@@ -439,3 +439,40 @@ async fn what_was_below_an_absent_parent_is_gone(#[case] exists: bool, #[case] f
     let report = world.sync_on(server.url(), &[("/events/camp/items/tent", r#"{"id":"tent"}"#)]).await;
     assert_eq!((report.stats.pruned, report.stats.failed), (0, failed), "{report:?}");
 }
+
+/// All requests of a server of remote procedures have one path, and no request reads a resource alone.
+#[rstest]
+#[tokio::test]
+async fn members_of_other_lists_are_not_the_same(#[values("", "get: {method: POST, path: /rpc}")] get: &str) {
+    let server = ApiServer::start(&["/hosts", "/groups"], |request, store| {
+        let (collection, id) = (request.body["of"].as_str().unwrap(), request.body["id"].as_str());
+        match id {
+            None => Answer::json(200, &json!({"result": store.members(collection)})),
+            Some(id) => Answer::json(200, &json!({"result": store.remove(&format!("{collection}/{id}"))})),
+        }
+    });
+    server.put("/hosts/1", json!({"id": "1", "name": "web"}));
+    server.put("/groups/1", json!({"id": "1", "name": "old"}));
+    server.put("/groups/2", json!({"id": "2", "name": "own"}));
+    let all = format!(
+        "operations:\n  list: {{method: POST, path: /rpc, transforms: [{{jqExpression: .result}}]}}\n  \
+         delete: {{method: POST, path: /rpc}}\n  {get}"
+    );
+    let of = |collection: &str| {
+        format!(
+            "resource: {{id: /id, alias: /name}}\noperations:\n  get: {{from: list}}\n  list: {{body: {{of: {collection}}}}}\n  \
+             delete: {{body: {{of: {collection}, id: '{{{{/remoteID}}}}'}}}}"
+        )
+    };
+    let (hosts, groups) = (of("/hosts"), of("/groups"));
+    let files = [
+        ("_/metadata.yaml", all.as_str()),
+        ("hosts/_/metadata.yaml", &hosts),
+        ("groups/_/metadata.yaml", &groups),
+    ];
+    let world = World::new(Config::default(), &files);
+    world.declare("hosts/web/resource.json", r#"{"name": "web"}"#);
+    let report = world.sync_on(server.url(), &[("/groups/old", r#"{"name": "old"}"#)]).await;
+    assert_eq!((report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(server.paths(), ["/groups/2", "/hosts/1"]);
+}

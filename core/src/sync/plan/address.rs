@@ -23,12 +23,10 @@ impl Address {
         Ok(Self { path, query, body: body.map(|body| body.bytes) })
     }
 
-    /// Returns the address of the read or, if only a list shows the resource and nothing reads it alone, of the deletion.
+    /// Returns the address of the read or, if only a list shows the resource, of the deletion: no request reads it alone.
     pub fn of_resource(evaluation: &Evaluation<'_>, rules: &Rules) -> Result<Self, SyncError> {
-        match Self::of(evaluation, OperationName::Get) {
-            Err(_) if rules.reads_from_list() => Self::of(evaluation, OperationName::Delete),
-            read => read,
-        }
+        let from_list = rules.reads_from_list();
+        Self::of(evaluation, if from_list { OperationName::Delete } else { OperationName::Get })
     }
 }
 
