@@ -40,7 +40,8 @@ async fn a_refused_create_is_not_done(
     #[values(
         "resource: {id: /name, alias: /name}",
         "resource: {id: /id, alias: /name}",
-        "resource: {secret: true}"
+        "resource: {secret: true}",
+        "resource: {id: /uid, alias: /name}\noperations: {compare: {mode: declared}}"
     )]
     metadata: &str,
 ) {
@@ -56,6 +57,20 @@ async fn a_refused_create_is_not_done(
         );
         assert!(!message.contains("c4nary"), "{message}");
     }
+}
+
+/// In this mode, attributes that an answer lacks are not differences. The answer shows nothing of the user.
+#[tokio::test]
+async fn an_answer_without_any_attribute_of_the_payload_does_not_confirm_a_create() {
+    let server = ApiServer::start(&["/users"], |request: &Request, store| match request.method.as_str() {
+        "POST" => Answer::json(200, &json!({"message": "accepted"})),
+        _ => request.rest(store, Ids::Given),
+    });
+    let rule = "resource: {id: /uid, alias: /name, writeOnlyAttributes: [/pin]}\noperations: {compare: {mode: declared}}";
+    let world = declaring(rule, r#"{"name": "ana", "pin": "4711"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    let (_, message) = failure(&report);
+    assert!(report.stats.created == 0 && message.contains("but does not show the resource"), "{report:?}");
 }
 
 /// The server has the user after the create, with another age, and refuses to update it.

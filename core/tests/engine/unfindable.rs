@@ -76,6 +76,38 @@ async fn later_processes_do_not_create_it_again(#[case] metadata: &str, #[case] 
     assert_eq!(created().len(), 2);
 }
 
+/// The server changes names that are in use, and adds attributes. Each run is one of a new process.
+#[tokio::test]
+async fn a_resource_that_the_server_renames_is_created_once() {
+    let server = ApiServer::start(&["/posts"], |request, store| {
+        let mut request = request.clone();
+        if request.method == "POST" {
+            let count = store.members("/posts").len() + 2;
+            request.body["slug"] = json!(format!("{}-{count}", request.body["slug"].as_str().unwrap()));
+            request.body["title"] = json!({"rendered": request.body["title"]});
+        }
+        request.rest(store, Ids::Given)
+    });
+    let world =
+        World::new(Config::default(), &[("posts/_/metadata.yaml", "resource: {id: /id, alias: /slug}")]);
+    world.declare("posts/embed/resource.json", r#"{"slug": "embed", "title": "E"}"#);
+    let record = tempfile::tempdir().unwrap();
+    let messages = [r#"answered 201 to the create, but shows the name "embed-2""#, "created with the id n"];
+    for expected in messages {
+        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
+        let session = Session { client: client(server.url()), written, ..world.session() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+        let (_, message) = failure(&report);
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(server.paths().len(), 1);
+    }
+    // The correction that the message names.
+    world.declare("posts/embed/resource.json", r#"{"slug": "embed-2", "title": {"rendered": "E"}}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.unchanged, server.paths().len()), (1, 1), "{report:?}");
+}
+
 #[tokio::test]
 async fn it_is_found_after_a_correction_of_metadata() {
     let mut scene = scene("resource: {id: /id}", &json!({"name": "bug"}));

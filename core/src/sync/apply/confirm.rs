@@ -7,7 +7,7 @@ use super::write::{Attempt, decided};
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::payload::pointer::Pointer;
-use crate::payload::{PayloadType, Value, decode};
+use crate::payload::{Object, PayloadType, Value, decode};
 use crate::server::{Request, Response};
 use crate::sync::model::{
     Call, Doubt, Failure, FailureReason, Observed, Reason, Resource, Step, SyncError, Wanted,
@@ -213,7 +213,11 @@ pub(super) async fn shown_whole(desired: &Resource, response: &Response) -> Opti
     let shown_whole = move |desired: &Resource| {
         let evaluation = desired.evaluation()?;
         let shown = evaluation.transform(OperationName::Get, answer)?;
-        Ok(evaluation.compare(&shown)?.is_empty().then_some(shown))
+        let shows =
+            |payload: &Object| payload.is_empty() || payload.keys().any(|name| shown.get(name).is_some());
+        // Names and write-only attributes that an answer lacks are not differences.
+        let is_about_it = desired.payload.as_object().is_none_or(shows);
+        Ok((is_about_it && evaluation.compare(&shown)?.is_empty()).then_some(shown))
     };
     evaluated(desired.clone(), shown_whole).await.ok().flatten()
 }

@@ -64,7 +64,7 @@ impl Writer {
         let Witness { path, id, .. } = witness;
         let created = self.declared(&path).await.ok()??;
         let at = created.moved_to(collection.child(created.path.name()).ok());
-        self.record(&created, &at, &id).await;
+        self.record(&created, &at, &id, None).await;
         let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
         let message = format!(
             "{path}: created with the id {id}, but the list of its collection does not show it, so a further command may \
@@ -74,25 +74,20 @@ impl Writer {
         Some(Failure::local(path, "create", FailureReason::NeverConverges, message))
     }
 
-    /// Records that runs do not find the resource that was created from `desired` with this id, if it is known.
-    async fn lose(&self, desired: &Resource, at: &Resource, id: Option<String>) -> Option<String> {
-        let id = self.session.knowledge.lose(desired, id)?;
-        self.record(desired, at, &id).await;
-        Some(id)
-    }
-
     /// Records for later processes that runs do not find the resource that was created from `desired`, if the server shows it
-    /// `at` its id, so that they notice when it no longer exists. The id may be that of a task, so something else at it does
-    /// not count.
-    async fn record(&self, desired: &Resource, at: &Resource, id: &str) {
-        let Some(written) = self.session.written.as_ref().filter(|_| !desired.rules.has_secret_id()) else {
-            return;
+    /// `at` its id, so that they notice when it no longer exists. `alias` is the one that the answer shows instead of the
+    /// desired one. Returns whether the server shows it: the id may be that of a task, so something else at it does not count.
+    async fn record(&self, desired: &Resource, at: &Resource, id: &str, alias: Option<&str>) -> bool {
+        let is_it = |shown: &Value| {
+            let shown_alias = || at.rules.identity().alias().evaluate(shown).ok();
+            is_copy(&desired.payload, shown) || alias.is_some() && shown_alias().as_deref() == alias
         };
-        let shown = self.referred.fresh().at_id(at, id).await;
-        if shown.flatten().is_some_and(|shown| is_copy(&desired.payload, &shown)) {
+        let is_shown = self.referred.fresh().at_id(at, id).await.flatten().as_ref().is_some_and(is_it);
+        if let Some(written) = self.session.written.as_ref().filter(|_| is_shown) {
             written.lose(desired, id);
             super::save(Arc::clone(written)).await;
         }
+        is_shown
     }
 }
 
@@ -185,7 +180,10 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let id = self.writer.lose(desired, &self.at(desired), Some(id.to_owned())).await;
+        let id = self.writer.session.knowledge.lose(desired, Some(id.to_owned()));
+        if let Some(id) = &id {
+            self.writer.record(desired, &self.at(desired), id, None).await;
+        }
         Err(SyncError::Unfindable(self.path(), id))
     }
 
@@ -224,7 +222,9 @@ impl Attempt<'_> {
         if desired.rules.resolved().secret {
             return self.done_or_not(desired, response, shown);
         }
-        if let Some(created) = shown_whole(desired, response).await {
+        if !self.is_refused(desired, response, shown.as_deref())
+            && let Some(created) = shown_whole(desired, response).await
+        {
             return Ok(shown.or_else(|| given::shown_in(self.call, &created)));
         }
         let (read, id) = self.read_created(desired, shown).await;
@@ -294,16 +294,23 @@ impl Attempt<'_> {
             return self.not_done(response);
         }
         self.expect(desired);
+        let (path, status) = (self.path(), response.status.as_u16());
         // An accepted create may fail later.
         if response.status != StatusCode::ACCEPTED {
-            self.writer.lose(desired, &self.at(desired), id).await;
+            let alias = given::alias(desired, response);
+            if let Some(id) = self.writer.session.knowledge.lose(desired, id)
+                && self.writer.record(desired, &self.at(desired), &id, alias.as_deref()).await
+                && let Some(alias) = alias
+            {
+                return SyncError::Renamed(path, status, alias);
+            }
         }
         let lists = self.writer.referred.fresh();
         if let Some(alias) = self.listed_alike(desired, &lists).await {
-            return SyncError::Respelled(self.path(), response.status.as_u16(), alias);
+            return SyncError::Renamed(path, status, alias);
         }
         let assigned = another.filter(|id| Wanted::of(desired).id.is_some() && is_assigned(id));
-        SyncError::NotShown(self.path(), response.status.as_u16(), assigned)
+        SyncError::NotShown(path, status, assigned)
     }
 
     /// Reads the created resource, first at the id that the answer shows. The id may be that of something else, such as a

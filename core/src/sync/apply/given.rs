@@ -36,6 +36,16 @@ pub fn another(call: &Call, desired: &Resource, response: &Response) -> Option<S
     id.filter(|_| !rules.has_secret_id())
 }
 
+/// Returns the alias in the answer to the create of `desired`, if it is another one, and not the id. Returns no secret.
+pub fn alias(desired: &Resource, response: &Response) -> Option<String> {
+    let (rules, identity) = (&desired.rules, desired.rules.identity());
+    let answer = response.decode_briefly(rules.payload_type());
+    let alias = identity.alias().evaluate(&answer).ok();
+    let is_another = |alias: &String| !alias.is_empty() && *alias != desired.identity.alias;
+    let names = identity.any_explicit() && !identity.is_one() && !rules.has_secret_alias();
+    alias.filter(is_another).filter(|_| names)
+}
+
 /// Returns the id that a created resource states.
 pub fn shown_in(call: &Call, created: &Value) -> Option<String> {
     let rules = call.names.as_ref()?;

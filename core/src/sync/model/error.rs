@@ -170,12 +170,11 @@ pub enum SyncError {
         }
     )]
     NotShown(LogicalPath, u16, Option<String>),
-    /// The server confirmed the create with this status, and shows a name that differs only in case, accents or the Unicode
-    /// form.
+    /// The server confirmed the create with this status, and shows the resource with another name.
     #[error(
-        "{0}: the server answered {1} to the create, but its list shows the name \"{2}\"; use this spelling in Git, or state in resource.id and resource.alias how the server changes names"
+        "{0}: the server answered {1} to the create, but shows the name \"{2}\"; use this name in Git, or state in resource.id and resource.alias how the server changes names"
     )]
-    Respelled(LogicalPath, u16, String),
+    Renamed(LogicalPath, u16, String),
     /// The create does not contain this id, which is the only name of the resource.
     #[error(
         "{0}: the create does not contain the id {1}, so the server assigns another one, and no run finds the resource; remove the id from the payload, and state resource.alias in {file}",
@@ -380,7 +379,7 @@ categories!(SyncError {
     }
     .0: Repository, Metadata, Server, Fixed, Taken, NamedWrite, Secret, Incomplete;
     .1: Undecided, Parent;
-    Validation: Respelled, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
+    Validation: Renamed, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
         NotSent, MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
     NotFound: Absent;
     Conflict: AmbiguousName, Contended, NotDeleted, Shared, StillThere, Doubled, Claimed, ParentFailed;
