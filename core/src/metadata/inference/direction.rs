@@ -9,6 +9,7 @@ use super::identity::{IdentityFields, letters};
 use super::shape::{Shape, update};
 use crate::metadata::openapi::{OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
+use crate::secret::is_secret_name;
 
 /// The letters of attributes with the author or the time of a change.
 const CHANGES: [&str; 14] = [
@@ -35,6 +36,8 @@ pub struct OneWay {
     pub fixed: BTreeSet<String>,
     /// Attributes that answers do not show.
     pub hidden: BTreeSet<String>,
+    /// Attributes with `format: password`, and hidden ones with a name of secrets.
+    pub secret: BTreeSet<String>,
     /// Attributes of answers, or of the other request, that the schema of a create forbids.
     pub not_created: BTreeSet<String>,
     /// The same for an update.
@@ -76,7 +79,10 @@ pub fn one_way(
     fixed.retain(|name| *name != identity.id && *name != identity.alias);
 
     let flagged = |schema: &Pointer| document.flagged_properties(schema, "writeOnly");
-    let hidden = create.into_iter().chain(update).flat_map(flagged).collect();
+    let hidden: BTreeSet<String> = create.into_iter().chain(update).flat_map(flagged).collect();
+    let passwords =
+        create.into_iter().chain(update).chain(answer).flat_map(|schema| document.passwords(schema));
+    let secret = hidden.iter().filter(|name| is_secret_name(name)).cloned().chain(passwords).collect();
     let mut stated = &created | &updated;
     if is_same {
         // Files have the attributes of answers.
@@ -88,5 +94,5 @@ pub fn one_way(
         not_created.insert(identity.id.clone());
         not_updated.insert(identity.id.clone());
     }
-    OneWay { fixed, hidden, not_created, not_updated }
+    OneWay { fixed, hidden, secret, not_created, not_updated }
 }

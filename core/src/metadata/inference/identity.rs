@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use http::Method;
 
 use super::Example;
-use super::shape::{Shape, only};
+use super::shape::Shape;
 use super::target::{Target, field_name};
 use crate::language::template::IdentityTemplate;
-use crate::metadata::openapi::{OpenApi, PathItem};
+use crate::metadata::openapi::{OpenApi, PathItem, only};
 use crate::payload::pointer::Pointer;
 use crate::secret::is_secret_name;
 

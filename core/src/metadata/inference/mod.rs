@@ -42,7 +42,6 @@ use crate::error::{Categorized, Category};
 use crate::path::PathError;
 use crate::payload::pointer::Pointer;
 use crate::payload::{PayloadType, Value};
-use crate::secret::is_secret_name;
 
 pub use hint::{children, collections, is_collection, is_read_only};
 
@@ -196,8 +195,7 @@ impl<'a> Inference<'a> {
         let identified = self.target.is_collection && has_attributes;
         let secrets = self.identity.secrets.iter().filter(|_| identified);
         let write_only = &self.one_way.hidden;
-        let hidden = write_only.iter().filter(|name| is_secret_name(name));
-        let secrets: BTreeSet<&String> = secrets.chain(hidden).collect();
+        let secrets: BTreeSet<&String> = secrets.chain(&self.one_way.secret).collect();
         let (secrets, write_only) = (pointers(secrets), pointers(write_only));
         let narrowed = self.collection.is_some_and(|path| self.target.is_narrowed_by(path));
         let implied = [None, Some(Format::Any), Some(Format::Concrete(PayloadType::Json))];

@@ -55,6 +55,36 @@ fn attributes_that_no_request_can_set_are_excluded() {
     ");
 }
 
+/// Documents of `OpenAPI` 3.1 describe optional values by an alternative for null, or by a reference.
+#[rstest]
+#[case::any_of("{anyOf: [{SCHEMA}, {type: 'null'}]}")]
+#[case::one_of("{oneOf: [{type: 'null'}, {SCHEMA}]}")]
+#[case::all_of("{allOf: [{SCHEMA}]}")]
+#[case::itself("{SCHEMA}")]
+fn optional_values_have_the_same_flags(#[case] form: &str) {
+    let of = |schema: &str| form.replace("SCHEMA", schema);
+    let document = pools(
+        &format!("{{properties: {{id: {{}}, name: {{}}, used: {}}}}}", of("format: date-time")),
+        &format!(
+            "{{required: [name], properties: {{id: {}, name: {{}}, pin: {}, note: {}, made: {}}}}}",
+            of("format: uuid"),
+            of("format: password"),
+            of("writeOnly: true"),
+            of("readOnly: true")
+        ),
+        "{}",
+    );
+    let inferred = infer("/pools/", Some(&document)).unwrap();
+    let resource = inferred.resource.clone().unwrap();
+    let texts = |attributes: Option<Vec<Pointer>>| {
+        attributes.unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(resource.alias.as_deref(), Some("{{/name}}"));
+    assert_eq!(texts(resource.secret_attributes), ["/pin"]);
+    assert_eq!(texts(resource.write_only_attributes), ["/note"]);
+    assert_eq!(steps(inferred, OperationName::Get), "[/used]");
+}
+
 #[rstest]
 #[case::closed(
     "{properties: {id: {}, name: {}, used: {}}}",

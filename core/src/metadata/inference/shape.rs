@@ -6,7 +6,7 @@ use http::Method;
 
 use super::hal;
 use super::target::Target;
-use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem};
+use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem, only};
 use crate::metadata::transform::member_expression;
 use crate::payload::pointer::Pointer;
 
@@ -79,11 +79,6 @@ impl Shape {
 /// Returns the update that the document describes.
 pub fn update(item: Option<&PathItem>) -> Option<&ApiOperation> {
     item.and_then(|path| UPDATES.iter().find_map(|method| path.operation(method)))
-}
-
-/// Returns the item if it is the only one.
-pub fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
-    items.next().filter(|_| items.next().is_none())
 }
 
 /// Returns the member of a read that holds the resource, and its schema: the read has no attribute of a request, and one

@@ -28,11 +28,32 @@ impl OpenApi {
         self.names_where(schema, &["allOf"], |property| self.is_read_only(property))
     }
 
-    /// Whether requests cannot set a property with this schema, or with the one to which it refers.
+    /// Whether requests cannot set a property with this schema.
     pub(super) fn is_read_only(&self, property: &Value) -> bool {
-        let referred = || reference(property).and_then(|text| target(text).ok());
-        let referred = || follow(&self.root, referred()?).ok().map(|part| part.value);
-        is_flagged(property, "readOnly") || referred().is_some_and(|schema| is_flagged(schema, "readOnly"))
+        self.states(property, "readOnly", &Value::Bool(true))
+    }
+
+    /// Whether a schema has this value of `keyword`, itself, through `$ref` and `allOf`, or in the only alternative besides
+    /// null, as documents of `OpenAPI` 3.1 describe optional values.
+    fn states(&self, schema: &Value, keyword: &str, value: &Value) -> bool {
+        let mut open = vec![schema];
+        let mut seen: HashSet<*const Value> = HashSet::new();
+        while let Some(schema) = open.pop() {
+            if !seen.insert(std::ptr::from_ref(schema)) {
+                continue;
+            }
+            if schema.get(keyword) == Some(value) {
+                return true;
+            }
+            let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array).unwrap_or_default();
+            let is_value = |schema: &&Value| schema.get("type").and_then(Value::as_str) != Some("null");
+            let alternatives = ["anyOf", "oneOf"].map(|keyword| list(keyword).iter().filter(is_value));
+            open.extend(alternatives.into_iter().filter_map(only));
+            open.extend(list("allOf"));
+            let referred = reference(schema).and_then(|text| target(text).ok());
+            open.extend(referred.and_then(|at| at.get(&self.root)));
+        }
+        false
     }
 
     /// Returns the properties that the schema at a pointer names, itself and through `$ref` and `allOf`.
@@ -49,7 +70,7 @@ impl OpenApi {
     /// Returns the same properties without those that a request cannot set (`readOnly`).
     pub fn writable_properties(&self, schema: &Pointer) -> BTreeSet<String> {
         let keywords = &["allOf", "anyOf", "oneOf"];
-        self.names_where(schema, keywords, |property| !is_flagged(property, "readOnly"))
+        self.names_where(schema, keywords, |property| !self.is_read_only(property))
     }
 
     /// Returns the same properties as [`Self::properties`], but only those with `flag`: `readOnly` or `writeOnly`.
@@ -67,8 +88,13 @@ impl OpenApi {
         self.properties_with(schema, "format", &Value::from("uuid"))
     }
 
+    /// Returns the same properties as [`Self::properties`], but only those whose values must not be shown.
+    pub fn passwords(&self, schema: &Pointer) -> BTreeSet<String> {
+        self.properties_with(schema, "format", &Value::from("password"))
+    }
+
     fn properties_with(&self, schema: &Pointer, keyword: &str, value: &Value) -> BTreeSet<String> {
-        self.names_where(schema, ALL, |property| property.get(keyword) == Some(value))
+        self.names_where(schema, ALL, |property| self.states(property, keyword, value))
     }
 
     /// Returns whether the schema at a pointer forbids properties that it does not name.
@@ -165,8 +191,9 @@ impl OpenApi {
     }
 }
 
-fn is_flagged(property: &Value, flag: &str) -> bool {
-    property.get(flag) == Some(&Value::Bool(true))
+/// Returns the item if it is the only one.
+pub fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    items.next().filter(|_| items.next().is_none())
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {

@@ -39,6 +39,7 @@ use crate::memory::Share;
 use crate::payload::pointer::Pointer;
 use crate::payload::{MAX_WEIGHT, Object, PayloadType, Value};
 
+pub(in crate::metadata) use attributes::only;
 pub use error::OpenApiError;
 pub use operation::{ApiOperation, Media};
 pub use paths::PathItem;
