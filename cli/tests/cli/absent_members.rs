@@ -114,6 +114,46 @@ fn an_entry_without_the_envelope_of_an_answer_is_the_resource(#[case] transforms
     }
 }
 
+/// The server answers to each address with the same resource.
+#[rstest]
+#[case(&["resource", "list", "/svcs"])]
+#[case(&["resource", "save", "/svcs/"])]
+#[case(&["import", "/"])]
+fn members_of_which_each_read_shows_another_one_are_not_saved(#[case] args: &[&str]) {
+    let server = ApiServer::start(&["/svcs"], |request, store| match request.segments()[..] {
+        ["svcs", _] => Answer::json(200, &json!({"name": "a", "size": 3})),
+        _ => request.rest(store, Ids::Stated("name")),
+    });
+    for name in ["a", "b"] {
+        server.put(&format!("/svcs/{name}"), json!({"name": name}));
+    }
+    let metadata = "resource: {id: /name, alias: /name}\noperations: {list: {mode: names}}";
+    let place = Place::new(server, &[("svcs/_/metadata.yaml", metadata)]);
+    let run = place.run(args);
+    let shown = format!("{}{}", run.stdout, run.stderr);
+    assert!(run.code != 0 && shown.contains("another resource at the address with the id b"), "{run}");
+    assert!(!place.home.path("repo/svcs/b").exists(), "{run}");
+}
+
+/// The address of a member is below the root, and the collection has a name only in the repository.
+#[test]
+fn an_address_with_only_the_id_does_not_mean_the_collection() {
+    let server = ApiServer::start(&[""], |request, store| match request.path.as_str() {
+        "/_all" => Answer::json(200, &json!(["shop", "till"])),
+        path => store.get(path).map_or_else(Answer::missing, |found| Answer::json(200, found)),
+    });
+    for name in ["shop", "till"] {
+        server.put(&format!("/{name}"), json!({"name": name}));
+    }
+    let metadata = "resource: {id: /name, alias: /name, remoteCollectionPath: /}
+operations: {list: {path: /_all, mode: names}, get: {path: '/{{/id}}'}}";
+    let place = Place::new(server, &[("dbs/_/metadata.yaml", metadata)]);
+    let run = place.run(&["resource", "save", "/dbs/"]);
+    assert_eq!(run.code, 0, "{run}");
+    let read = |path: &str| std::fs::read_to_string(place.home.path(path)).unwrap_or_default();
+    assert!(read("repo/dbs/till/resource.json").contains(r#""name": "till""#), "{run}");
+}
+
 /// A wrong address of the members does not count as their absence.
 #[rstest]
 #[case(&["resource", "list", "/svcs"])]

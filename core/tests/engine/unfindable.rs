@@ -108,6 +108,35 @@ async fn a_resource_that_the_server_renames_is_created_once() {
     assert_eq!((report.stats.unchanged, server.paths().len()), (1, 1), "{report:?}");
 }
 
+/// The file has the name of the resource, and its payload another one, which the server changes in the update.
+#[tokio::test]
+async fn a_resource_that_an_update_renames_is_not_created() {
+    let server = ApiServer::start(&["/posts"], |request, store| {
+        let mut request = request.clone();
+        if request.is_write() {
+            let slug = request.body["slug"].as_str().unwrap().to_lowercase().replace(' ', "-");
+            request.body["slug"] = json!(slug);
+        }
+        request.rest(store, Ids::Given)
+    });
+    server.put("/posts/7", json!({"id": "7", "slug": "match", "title": "M"}));
+    let world =
+        World::new(Config::default(), &[("posts/_/metadata.yaml", "resource: {id: /id, alias: /slug}")]);
+    world.declare("posts/match/resource.json", r#"{"slug": "The Match", "title": "M"}"#);
+    let record = tempfile::tempdir().unwrap();
+    let run = async || {
+        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
+        let session = Session { client: client(server.url()), written, ..world.session() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        sync::run(&session, selection, &Options::default(), &Stop::default()).await
+    };
+    for expected in ["does not show the resource afterwards", "created with the id 7"] {
+        let (_, message) = failure(&run().await);
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(server.paths(), ["/posts/7"]);
+    }
+}
+
 #[tokio::test]
 async fn it_is_found_after_a_correction_of_metadata() {
     let mut scene = scene("resource: {id: /id}", &json!({"name": "bug"}));

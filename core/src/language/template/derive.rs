@@ -7,6 +7,9 @@ use super::target::{Descendants, Target};
 use crate::path::{LogicalPath, PathNames};
 use crate::payload::{Object, Value};
 
+/// The names of the resource itself.
+const NAMES: [&str; 3] = ["id", "alias", "remoteID"];
+
 /// Fields that are derived from a path. They are part of the scope, but not of a body.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DerivedFields {
@@ -63,9 +66,11 @@ impl DerivedFields {
 /// value applies.
 pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFields {
     let mut fields = DerivedFields::default();
-    // `/{{/user}}` means a user, not the collection `users` at the beginning of the path.
-    let first = target.path.segments().next();
-    let is_first = |key: &str, value: &str| first == Some(value) && singular(value).as_deref() == Some(key);
+    // `/{{/user}}` means a user, and `/{{/id}}` the resource, not the collection `users` at the beginning of the path.
+    let first = target.collection.segments().next();
+    let is_first = |key: &str, value: &str| {
+        first == Some(value) && (singular(value).as_deref() == Some(key) || NAMES.contains(&key))
+    };
     for bound in patterns.iter().filter_map(|pattern| pattern.bind(target.path, target.collection)) {
         for (key, value) in bound.into_iter().filter(|(key, value)| !is_first(key, value)) {
             let name = || target.names.decode(value).into_owned();

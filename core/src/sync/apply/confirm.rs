@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::given;
 use super::remarks::shown_instead;
 use super::write::{Attempt, decided};
 use crate::metadata::document::OnRemove;
@@ -111,7 +112,11 @@ impl Attempt<'_> {
         let observed = self.read(&desired).await?;
         if observed.payload.is_none() && !desired.rules.resolved().singleton {
             // Each further run would create one more.
-            self.writer.session.knowledge.lose(&desired, None);
+            let id = given::another(update, &desired, response);
+            if let Some(id) = self.writer.session.knowledge.lose(&desired, id) {
+                let alias = given::alias(&desired, response);
+                self.writer.record(&desired, &self.at(&desired), &id, alias.as_deref()).await;
+            }
             return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
         }
         differences(desired, observed).await

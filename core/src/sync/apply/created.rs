@@ -77,7 +77,13 @@ impl Writer {
     /// Records for later processes that runs do not find the resource that was created from `desired`, if the server shows it
     /// `at` its id, so that they notice when it no longer exists. `alias` is the one that the answer shows instead of the
     /// desired one. Returns whether the server shows it: the id may be that of a task, so something else at it does not count.
-    async fn record(&self, desired: &Resource, at: &Resource, id: &str, alias: Option<&str>) -> bool {
+    pub(super) async fn record(
+        &self,
+        desired: &Resource,
+        at: &Resource,
+        id: &str,
+        alias: Option<&str>,
+    ) -> bool {
         let is_it = |shown: &Value| {
             let shown_alias = || at.rules.identity().alias().evaluate(shown).ok();
             is_copy(&desired.payload, shown) || alias.is_some() && shown_alias().as_deref() == alias
@@ -339,7 +345,7 @@ impl Attempt<'_> {
     }
 
     /// Returns `desired` below the ids of its parents.
-    fn at(&self, desired: &Resource) -> Resource {
+    pub(super) fn at(&self, desired: &Resource) -> Resource {
         let path = self.call.at.clone().unwrap_or_else(|| self.path());
         desired.moved(path)
     }

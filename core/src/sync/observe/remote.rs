@@ -202,7 +202,12 @@ impl Remote {
             let member = Resource { declared, ..Resource::by_path(path, rules)? };
             self.read_listed(&member, &entry).await
         };
+        let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
         match read {
+            // Some servers answer with another resource if the address is wrong.
+            Ok(observed) if observed.at.rules.identity().any_explicit() && is_another(&observed, &names) => {
+                Err(observed.at.undecided(Doubt::AnotherThere(names.remote_id)))
+            }
             Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
             Err(error) if error.category() == Category::NotFound => Ok(None),
             Err(error) => Err(error),

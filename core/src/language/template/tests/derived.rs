@@ -53,6 +53,7 @@ fn operation_patterns(collection: Option<&str>, operation: &str) -> Vec<PathPatt
 #[case("/regions/{{json_pointer \"/area\"}}", "area=eu")]
 #[case("/{{/kind}}/{{/area}}", "area=eu kind=regions")]
 #[case("/{{/region}}", "")]
+#[case("/{{/id}}/{{/alias}}", "alias=eu")]
 #[case("/{{/region}}/{{/area}}", "area=eu")]
 #[case("regions//./{{/area}}/", "area=eu")]
 #[case("/v2/{{/region}}/shops", "")]
