@@ -114,6 +114,20 @@ fn an_entry_without_the_envelope_of_an_answer_is_the_resource(#[case] transforms
     }
 }
 
+/// The server looks at the credentials only if the address has an id.
+#[rstest]
+#[case(&["resource", "get", "/users/amy"])]
+#[case(&["resource", "save", "/users/amy"])]
+fn what_rejected_credentials_may_hide_does_not_count_as_absent(#[case] args: &[&str]) {
+    let server = ApiServer::start(&["/users"], |request, _| match request.path.as_str() {
+        "/users" => Answer::json(403, &json!({"detail": "Invalid username/password."})),
+        _ => Answer::missing(),
+    });
+    let place = Place::new(server, &[("users/_/metadata.yaml", "resource: {id: /id, alias: /username}")]);
+    let run = place.run(args);
+    assert!(run.code == 4 && run.stderr.contains("403"), "{run}");
+}
+
 /// The server answers to each address with the same resource.
 #[rstest]
 #[case(&["resource", "list", "/svcs"])]

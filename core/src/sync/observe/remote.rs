@@ -77,7 +77,8 @@ impl Remote {
         let error = match read {
             Ok(observed) if observed.payload.is_some() => return Ok(Found::Resource(Box::new(observed))),
             Ok(_) => SyncError::Absent(path.clone()),
-            // A read needs no proof that nothing exists.
+            // A read needs no proof that nothing exists, unless the credentials may hide it.
+            Err(error) if error.is_lack_of_proof() && error.category() == Category::Auth => error,
             Err(error) if error.is_lack_of_proof() => SyncError::Absent(path.clone()),
             // If the path does not contain the names that a request needs, it may be a collection.
             Err(error @ SyncError::Metadata(_)) if error.is_unreadable() => error,
