@@ -385,6 +385,45 @@ fn a_renamed_resource_is_updated_by_the_run_that_the_plan_shows() {
     assert!(server.get("/teams/t3").is_none(), "{run}");
 }
 
+/// The server deletes a cabinet with those below it, and rejects the update that moves one out.
+#[test]
+fn what_a_failed_resource_referred_to_is_kept() {
+    let server = ApiServer::start(&["/cabinets"], |request, store| {
+        if request.method == "PUT" && request.body["parent"] == 9999 {
+            return Answer::json(400, &json!({"parent": "invalid"}));
+        }
+        let answer = request.rest(store, Ids::Given);
+        if request.method == "DELETE" {
+            let parent = json!(request.segments()[1]);
+            let below: Vec<_> =
+                store.paths().filter(|path| store.get(path).unwrap()["parent"] == parent).cloned().collect();
+            below.iter().for_each(|path| _ = store.remove(path));
+        }
+        answer
+    });
+    let home = checkout(&server, "");
+    home.write("repo/cabinets/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    home.write("repo/cabinets/top/resource.json", r#"{"name": "top", "parent": ""}"#);
+    home.write("repo/cabinets/old/resource.json", r#"{"name": "old", "parent": ""}"#);
+    let sub = |parent: serde_json::Value| json!({"name": "sub", "parent": parent}).to_string();
+    home.write("repo/cabinets/sub/resource.json", &sub(json!("{{ref \"/cabinets/top\" \"/id\"}}")));
+    commit(&home);
+    assert_eq!(home.run(&["resource", "apply", "/", "-r"]).code, 0);
+    for gone in ["top", "old"] {
+        fs::remove_dir_all(home.path(&format!("repo/cabinets/{gone}"))).unwrap();
+    }
+    home.write("repo/cabinets/sub/resource.json", &sub(json!(9999)));
+    commit(&home);
+    let apply = || home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    let run = apply();
+    assert!(run.code != 0 && run.stderr.contains("/cabinets/sub, which referred to it, failed"), "{run}");
+    assert_eq!(server.paths().len(), 2, "{run}");
+    home.write("repo/cabinets/sub/resource.json", &sub(json!("")));
+    commit(&home);
+    let run = apply();
+    assert_eq!((run.code, server.paths().len()), (0, 1), "{run}");
+}
+
 /// A document may have a DELETE of members, and no GET: only their list shows them.
 #[test]
 fn a_declared_member_that_only_a_list_shows_does_not_keep_others() {

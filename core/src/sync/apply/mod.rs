@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! affected resources that the server may have deleted or changed together with others
+//! attached candidates to which failed resources still refer on the server
 //! confirm  answers to writes that do not prove their effect
 //! created  what happens after a create
 //! given    ids that the server assigned to created resources
@@ -13,6 +14,7 @@
 //! ```
 
 mod affected;
+mod attached;
 mod confirm;
 mod created;
 mod given;
@@ -368,8 +370,9 @@ impl Execution {
             self.spare(&path, &[], &mut deletions);
         }
         // Those that something on the server may need.
+        let attached = Box::pin(self.attached()).await;
         for action in deletions.clone() {
-            if let Some(obstacle) = self.obstacle(&action, &deletions).await {
+            if let Some(obstacle) = self.obstacle(&action, &deletions, &attached).await {
                 self.refuse(&action, &obstacle, &mut deletions);
             }
         }
@@ -435,11 +438,19 @@ impl Execution {
     }
 
     /// Returns the reason why a deletion must not be sent.
-    async fn obstacle(&self, action: &Action, deletions: &[Arc<Action>]) -> Option<SyncError> {
+    async fn obstacle(
+        &self,
+        action: &Action,
+        deletions: &[Arc<Action>],
+        attached: &HashMap<LogicalPath, LogicalPath>,
+    ) -> Option<SyncError> {
         let path = action.path.clone();
         let not_deleted = |why: String| Some(SyncError::NotDeleted(format!("{path}: {why}")));
         if let Some(referrer) = self.referrer(action, deletions).await {
             return not_deleted(format!("{referrer} refers to it; remove the reference first"));
+        }
+        if let Some(failed) = attached.get(&path) {
+            return not_deleted(format!("{failed}, which referred to it, failed"));
         }
         if self.sender.stop.left_out().is_some() && !action.replaces() {
             return not_deleted("resources that may need it were not read".to_owned());

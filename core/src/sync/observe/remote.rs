@@ -516,7 +516,7 @@ impl Remote {
 }
 
 /// Returns the payload of the resource at `path` in an earlier revision, if it is declared there.
-fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
+pub(crate) fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
     let file = repository::resource_file(tree, path)?;
     file.map(|file| repository::read_payload_within(tree, &file, FORMER)).transpose()
 }
