@@ -385,6 +385,32 @@ fn a_renamed_resource_is_updated_by_the_run_that_the_plan_shows() {
     assert!(server.get("/teams/t3").is_none(), "{run}");
 }
 
+/// Plan and apply agree: a team is kept to which a declared one refers, and what is above it.
+#[test]
+fn a_plan_keeps_what_a_declared_resource_refers_to() {
+    let server = ApiServer::rest(&["/orgs", "/orgs/*/teams", "/users"], Ids::Stated("name"));
+    let home = checkout(&server, "");
+    home.write("repo/_/metadata.yaml", "resource: {id: /name, alias: /name}");
+    for (path, name) in [("orgs/acme", "acme"), ("orgs/acme/teams/red", "red"), ("orgs/old", "old")] {
+        server.put(&format!("/{path}"), json!({ "name": name }));
+        home.write(&format!("repo/{path}/resource.json"), &json!({ "name": name }).to_string());
+    }
+    let ana = json!({"name": "ana", "team": r#"{{ref "/orgs/acme/teams/red" "/name"}}"#});
+    server.put("/users/ana", json!({"name": "ana", "team": "red"}));
+    home.write("repo/users/ana/resource.json", &ana.to_string());
+    commit(&home);
+    fs::remove_dir_all(home.path("repo/orgs")).unwrap();
+    commit(&home);
+    let plan = home.run(&["plan", "/", "--prune"]);
+    assert!(plan.stdout.contains("- /orgs/old") && plan.stdout.contains("1 to delete"), "{plan}");
+    let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    let kept = "/users/ana refers to it; remove the reference first";
+    for run in [&plan, &run] {
+        assert!(format!("{}{}", run.stdout, run.stderr).contains(kept), "{run}");
+    }
+    assert_eq!(server.writes(), ["DELETE /orgs/old 204"]);
+}
+
 /// The server deletes a cabinet with those below it, and rejects the update that moves one out.
 #[test]
 fn what_a_failed_resource_referred_to_is_kept() {

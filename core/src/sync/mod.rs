@@ -139,7 +139,10 @@ async fn run_parts(
 /// Reads the server and returns the plan for `selection`. Writes nothing.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
     let session = &session.until(stop);
-    Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
+    let surveyor = Surveyor::new(session, &selection, options, stop, Transcript::new(false));
+    let mut plan = surveyor.survey(selection).await;
+    plan.keep_referred(session).await;
+    plan
 }
 
 /// Returns the `entries` that the tree of `remote` does not declare. `entries` are members of collections on the server,

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use super::observe::file_at;
 use super::plan::graph::Order;
+use super::plan::referred::{precedes, referred, referrer, still_needed};
 use super::plan::survey::Surveyor;
 use super::plan::{Plan, Pruning};
 use super::tasks::blocking;
@@ -425,16 +426,10 @@ impl Execution {
     /// Returns a declared resource that refers to the one that `action` deletes for good, as far as the run has seen it.
     async fn referrer(&self, action: &Action, deletions: &[Arc<Action>]) -> Option<LogicalPath> {
         let writer = &self.sender.writer;
-        let referrers = writer.session.knowledge.referrers(&action.path).into_iter();
-        let stays = |path: &LogicalPath| deletions.iter().all(|deletion| deletion.path != *path);
-        for (referrer, _) in referrers.filter(|(path, _)| !action.replaces() && stays(path)) {
-            // It may have referred to it in an earlier revision only.
-            let Ok(Some(declared)) = writer.declared(&referrer).await else { continue };
-            if declared.depends_on().is_ok_and(|paths| paths.contains(&action.path)) {
-                return Some(referrer);
-            }
-        }
-        None
+        let stays = |path: &LogicalPath| {
+            !action.replaces() && deletions.iter().all(|deletion| deletion.path != *path)
+        };
+        referrer(&writer.session, &writer.given, &action.path, stays).await
     }
 
     /// Returns the reason why a deletion must not be sent.
@@ -447,7 +442,7 @@ impl Execution {
         let path = action.path.clone();
         let not_deleted = |why: String| Some(SyncError::NotDeleted(format!("{path}: {why}")));
         if let Some(referrer) = self.referrer(action, deletions).await {
-            return not_deleted(format!("{referrer} refers to it; remove the reference first"));
+            return Some(referred(&path, &referrer));
         }
         if let Some(failed) = attached.get(&path) {
             return not_deleted(format!("{failed}, which referred to it, failed"));
@@ -523,19 +518,9 @@ async fn save(written: Arc<WrittenValues>) {
     }
 }
 
-/// Returns the error of a deletion that is not sent, because what depends on its resource is not deleted.
-fn still_needed(path: &LogicalPath, by: &LogicalPath) -> SyncError {
-    SyncError::NotDeleted(format!("{path}: {by}, which depends on it, is not deleted"))
-}
-
 /// Whether a deletion was not sent because its resource may have to stay.
 fn is_refusal(failure: &Failure) -> bool {
     failure.reason == FailureReason::Category(Category::Conflict) && failure.http_status.is_none()
-}
-
-/// Whether the deletion at `path`, which `needs` others, is sent before the one at `later`: it is below it, or depends on it.
-fn precedes(path: &LogicalPath, needs: &[LogicalPath], later: &LogicalPath) -> bool {
-    path != later && (path.is_within(later) || needs.iter().any(|needed| later.is_within(needed)))
 }
 
 /// Reports the outcome of an action as progress, and returns it.

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::{Execution, is_refusal, precedes, save, still_needed};
+use super::{Execution, is_refusal, save};
 use crate::path::LogicalPath;
 use crate::sync::model::{Action, SyncError};
+use crate::sync::plan::referred::{precedes, still_needed};
 
 /// The first deletion of a collection, and the declared resources of other collections that it may delete.
 struct Probe {

@@ -11,6 +11,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore
 use super::write::Writer;
 use crate::path::LogicalPath;
 use crate::sync::model::{Action, Call, Done, Step, Stop, SyncError};
+use crate::sync::plan::referred::still_needed;
 
 /// The permission to send one request.
 struct Turn<'a> {
@@ -48,7 +49,7 @@ impl Sender {
         if let Some(failed) = failed {
             let path = &action.path;
             return Err(if action.step == Step::Delete {
-                super::still_needed(path, &failed)
+                still_needed(path, &failed)
             } else {
                 SyncError::ParentFailed(path.clone(), failed)
             });

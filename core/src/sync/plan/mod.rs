@@ -3,6 +3,7 @@
 //! ```text
 //! graph          dependencies of actions
 //! prune, saved   the limits of pruning; plans in files
+//! referred       deletions of resources to which declared ones refer
 //! address        the addresses of a declared resource
 //! decide         one resource
 //! claims         the names and addresses of all declared resources
@@ -19,6 +20,7 @@ pub(super) mod decide;
 pub(super) mod graph;
 pub(super) mod names;
 mod prune;
+pub(super) mod referred;
 pub(super) mod saved;
 pub(super) mod survey;
 pub(super) mod undeclared;
