@@ -217,9 +217,11 @@ impl Response {
     /// Whether this answer with a status of success may not confirm a deletion: it is an HTML page, or states a failure
     /// in a member such as `"success": false` or `"error": "locked"`.
     pub fn is_doubtful(&self) -> bool {
-        if self.is_html() {
-            return true;
-        }
+        self.is_html() || self.states_failure()
+    }
+
+    /// Whether this answer states a failure in a member such as `"success": false` or `"error": "locked"`.
+    pub(crate) fn states_failure(&self) -> bool {
         let Value::Object(answer) = self.decode_briefly(Some(PayloadType::Json)) else { return false };
         let denies = |member: &str| answer.get(member) == Some(&Value::Bool(false));
         let states = |member: &str| match answer.get(member) {

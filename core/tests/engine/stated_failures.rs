@@ -263,3 +263,22 @@ async fn a_redirect_of_a_write_names_its_target() {
     );
     assert!(!message.contains("c4nary"), "{message}");
 }
+
+/// The server of remote procedures rejects an old token.
+#[tokio::test]
+async fn the_failure_that_the_answer_to_a_list_states_is_reported() {
+    let server = ApiServer::start(&["/users"], |request: &Request, _| match request.path.as_str() {
+        "/users" => Answer::json(200, &json!({"error": {"message": "Session terminated", "key": "c4nary"}})),
+        _ => Answer::missing(),
+    });
+    for transforms in ["[{jqExpression: .result}]", "[{jqExpression: '.result[]'}]", "[]"] {
+        let rule = format!(
+            "resource: {{id: /id, alias: /name}}\noperations: {{list: {{transforms: {transforms}}}}}"
+        );
+        let (_, message) = failure(&declaring(&rule, r#"{"name": "ana"}"#).sync_on(server.url(), &[]).await);
+        assert!(
+            message.contains("failed with status 200: ") && message.contains("Session terminated"),
+            "{message}"
+        );
+    }
+}

@@ -116,7 +116,13 @@ impl Remote {
                 let answer = decoded(collection, &mut response, rules.payload_type(), &mut held).await?;
                 let next = pages.next(&asked, &response, &answer);
                 // If the answer is not a list, this error is reported and not that of the pagination.
-                let entries = rules.entries(collection, transforms.run(answer).await?)?;
+                let shown = transforms.run(answer).await;
+                let entries = shown.and_then(|shown| Ok(rules.entries(collection, shown)?));
+                // Servers of remote procedures answer 200 and state a failure.
+                let entries = entries.map_err(|error| match response.states_failure() {
+                    true => self.session.client.rejection(&asked, &response.statement()).into(),
+                    false => error,
+                })?;
                 entries.named.iter().for_each(|entry| self.session.hide_names(&rules, &entry.payload));
                 Ok((response.url, pages.add(entries, next?)?))
             };
