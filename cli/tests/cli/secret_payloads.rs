@@ -215,6 +215,11 @@ fn what_is_found_is_declared() {
     assert_eq!(run(&home, &["detect", "--fix"]).code, 0);
     assert!(home.read("repo/apps/a/metadata.yaml").contains("/password"));
     assert!(home.read("repo/apps/c/metadata.yaml").contains("/list/0/clientSecret"));
+    // What the collection declares needs no document of the resource.
+    home.write("repo/keys/_/metadata.yaml", "resource: {secretAttributes: [/password, /pin]}");
+    home.write("repo/keys/k/resource.json", r#"{"password": "x"}"#);
+    assert_eq!(run(&home, &["detect", "/keys", "--fix"]).code, 0);
+    assert!(!home.path("repo/keys/k/metadata.yaml").exists());
 }
 
 #[test]

@@ -122,12 +122,15 @@ fn attribute(text: &str) -> Result<Pointer, Failure> {
         .map_err(|error| Failure::invalid(format!("--secret-attribute \"{text}\": {}", with_causes(&error))))
 }
 
-/// Declares the found attributes in the metadata of each resource.
+/// Declares the found attributes in the metadata of each resource, unless the inherited metadata declares them.
 fn fix(workspace: &Workspace<'_>, found: Vec<Detected>) -> Result<(), Failure> {
-    let declarations = found
-        .into_iter()
-        .filter(|detected| !detected.attributes.is_empty())
-        .map(|detected| Declaration::attributes(&workspace.metadata, &detected.path, detected.attributes));
+    let mut declarations = Vec::new();
+    for Detected { path, attributes } in found {
+        let rules = workspace.metadata.rules(&path)?;
+        if !attributes.iter().all(|attribute| rules.resolved().secret_attributes.contains(attribute)) {
+            declarations.push(Declaration::attributes(&workspace.metadata, &path, attributes)?);
+        }
+    }
     let _lock = workspace.lock_repository()?;
-    workspace.declare(&declarations.collect::<Result<Vec<_>, _>>()?)
+    workspace.declare(&declarations)
 }
