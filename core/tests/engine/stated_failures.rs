@@ -282,3 +282,22 @@ async fn the_failure_that_the_answer_to_a_list_states_is_reported() {
         );
     }
 }
+
+/// The server stores what it receives and answers 500 for some. Later writes of the run are the reason for a second look.
+#[tokio::test]
+async fn writes_with_an_effect_count_although_their_answer_is_an_error() {
+    let server = ApiServer::start(&["/users"], |request: &Request, store| {
+        let answer = request.rest(store, Ids::Stated("name"));
+        let fails = request.is_write() && ["eva", "leo"].iter().any(|name| request.body["name"] == *name);
+        if fails { Answer::json(500, &json!({"error": "the mail was not sent"})) } else { answer }
+    });
+    for name in ["ana", "eva"] {
+        server.put(&format!("/users/{name}"), json!({"name": name, "age": 1}));
+    }
+    let world = declaring("resource: {id: /name, alias: /name}", r#"{"name": "ana", "age": 2}"#);
+    for name in ["ben", "eva", "leo"] {
+        world.declare(&format!("users/{name}/resource.json"), &json!({"name": name, "age": 2}).to_string());
+    }
+    let stats = world.sync_on(server.url(), &[]).await.stats;
+    assert_eq!((stats.created, stats.updated, stats.unchanged, stats.failed), (2, 2, 0, 0), "{stats:?}");
+}

@@ -37,8 +37,8 @@ use super::tasks::blocking;
 use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::sync::model::{
-    Action, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Report, Scope, Selection, Sending,
-    Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
+    Action, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Reason, Report, Scope, Selection,
+    Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
 use sender::Sender;
@@ -145,14 +145,14 @@ impl Execution {
                 },
                 ..Selection::default()
             };
-            for path in again.into_keys() {
-                if let Some(candidate) = self.pruning.candidates.get(&path) {
+            for path in again.keys() {
+                if let Some(candidate) = self.pruning.candidates.get(path) {
                     selection.prune.push(candidate.clone());
-                } else if let Some(given) = self.sender.writer.given.get(&path) {
+                } else if let Some(given) = self.sender.writer.given.get(path) {
                     selection.given.push(given.clone());
                 } else {
                     // An earlier pass has read it.
-                    selection.resources.extend(file_at(&session.tree, &path).await.ok().flatten());
+                    selection.resources.extend(file_at(&session.tree, path).await.ok().flatten());
                 }
             }
             let (options, stop) = (&self.options, &self.sender.stop);
@@ -160,9 +160,28 @@ impl Execution {
             let writes = &self.sender.writer.referred;
             let surveyor = Surveyor::again(&session, &selection, options, stop, writes);
             let plan = surveyor.survey(selection).await;
+            self.note_done(&plan, &again);
             self.apply(Plan { targeted: 0, ..plan }).await;
         }
         self.leave("the last pass of the run has ended").await;
+    }
+
+    /// Counts the failed writes that had their effect nevertheless: `plan` finds their resources equal.
+    fn note_done(&mut self, plan: &Plan, failed: &BTreeMap<LogicalPath, Option<Failure>>) {
+        for action in plan.actions.iter().filter(|action| action.reason == Reason::Equal) {
+            let failure = failed.get(&action.path).and_then(Option::as_ref);
+            let is_error = |it: &&Failure| it.http_status.is_some_and(|status| status >= 500);
+            let step = match failure.filter(is_error).map(|failure| failure.operation) {
+                Some("create") => Step::Create,
+                Some("update") => Step::Update,
+                _ => continue,
+            };
+            let effect = if step == Step::Create { Effect::Created } else { Effect::Updated };
+            note(&mut self.effects, &action.path, effect);
+            if let Some(progress) = &self.options.progress {
+                progress.executed(&action.path, Some(step));
+            }
+        }
     }
 
     /// Reports what no further pass of the run will complete.
