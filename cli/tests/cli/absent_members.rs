@@ -150,8 +150,8 @@ fn members_of_which_each_read_shows_another_one_are_not_saved(#[case] args: &[&s
 }
 
 /// The address of a member is below the root, and the collection has a name only in the repository.
-#[test]
-fn an_address_with_only_the_id_does_not_mean_the_collection() {
+#[rstest]
+fn an_address_with_only_the_id_does_not_mean_the_collection(#[values("id", "name")] attribute: &str) {
     let server = ApiServer::start(&[""], |request, store| match request.path.as_str() {
         "/_all" => Answer::json(200, &json!(["shop", "till"])),
         path => store.get(path).map_or_else(Answer::missing, |found| Answer::json(200, found)),
@@ -159,9 +159,11 @@ fn an_address_with_only_the_id_does_not_mean_the_collection() {
     for name in ["shop", "till"] {
         server.put(&format!("/{name}"), json!({"name": name}));
     }
-    let metadata = "resource: {id: /name, alias: /name, remoteCollectionPath: /}
-operations: {list: {path: /_all, mode: names}, get: {path: '/{{/id}}'}}";
-    let place = Place::new(server, &[("dbs/_/metadata.yaml", metadata)]);
+    let metadata = format!(
+        "resource: {{id: /name, alias: /name, remoteCollectionPath: /}}
+operations: {{list: {{path: /_all, mode: names}}, get: {{path: '/{{{{/{attribute}}}}}'}}}}"
+    );
+    let place = Place::new(server, &[("dbs/_/metadata.yaml", &metadata)]);
     let run = place.run(&["resource", "save", "/dbs/"]);
     assert_eq!(run.code, 0, "{run}");
     let read = |path: &str| std::fs::read_to_string(place.home.path(path)).unwrap_or_default();

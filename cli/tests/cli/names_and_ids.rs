@@ -187,7 +187,7 @@ fn a_name_that_the_server_changes_is_explained(#[case] name: &str, #[case] code:
     let place = Place::new(server, &files);
     let run = place.run(&["resource", "apply", "/", "-r"]);
     assert_eq!(run.code, code, "{run}");
-    let message = r#"the server answered 201 to the create, but shows the name "TOKEN"; use this name"#;
+    let message = r#"the server answered 201 to the create, but shows the name "TOKEN"; if it is this resource, use this name"#;
     assert_eq!(run.stderr.contains(message), code != 0, "{run}");
     if code == 0 {
         place.server.clear_log();

@@ -93,13 +93,16 @@ impl IdentityRules {
     }
 
     /// Returns a substitute for the payload if only the path is known: the fields `derived` from path templates, and
-    /// the last segment at the pointers of simple alias and id templates, unless a value exists there. Other templates
-    /// cannot be reversed.
+    /// the last segment at the pointers of simple alias and id templates, unless a value exists there that is not the first
+    /// segment. Other templates cannot be reversed.
     pub fn seed(&self, path: &LogicalPath, derived: Object) -> Value {
         let mut seed = Value::Object(derived);
+        // A template with the name alone, below another path on the server, is matched with the collection.
+        let first = path.segments().next().map(|first| self.path_names.decode(first));
+        let is_first = |value: &Value| value.as_str() == first.as_deref();
         if !path.is_root() {
             for pointer in [&self.alias, &self.id].into_iter().filter_map(IdentityTemplate::simple) {
-                if pointer.get(&seed).is_none() {
+                if pointer.get(&seed).is_none_or(is_first) {
                     seed = pointer.put(seed, Value::from(&*self.path_names.decode(path.name())));
                 }
             }

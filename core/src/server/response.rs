@@ -214,7 +214,7 @@ impl Response {
         })
     }
 
-    /// Whether this answer with a status of success may not confirm a deletion: it is an HTML page, or states a failure
+    /// Whether this answer with a status of success may not confirm a write: it is an HTML page, or states a failure
     /// in a member such as `"success": false` or `"error": "locked"`.
     pub fn is_doubtful(&self) -> bool {
         self.is_html() || self.states_failure()

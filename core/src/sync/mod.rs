@@ -56,13 +56,15 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let surveyor = Surveyor::new(session, &selection, options, stop, Arc::clone(&transcript));
     let (report, had_work) = match options.mode {
         Mode::Observe => {
-            let plan = surveyor.survey(selection).await;
+            let mut plan = surveyor.survey(selection).await;
+            Box::pin(plan.refuse_referred(session)).await;
             let had_work = plan.has_work();
             (plan.observed(stop), had_work)
         }
         Mode::Apply => {
             let surveyor = surveyor.deferring(session.tree.revision().is_some());
-            run_parts(&surveyor, session, selection, options, stop).await
+            // Boxed, because this future is large and part of those of all callers.
+            Box::pin(run_parts(&surveyor, session, selection, options, stop)).await
         }
     };
     let is_clean = report.outcome == Outcome::Succeeded && report.prune_refused.is_none();
@@ -139,10 +141,7 @@ async fn run_parts(
 /// Reads the server and returns the plan for `selection`. Writes nothing.
 pub async fn plan(session: &Session, selection: Selection, options: &Options, stop: &Stop) -> Plan {
     let session = &session.until(stop);
-    let surveyor = Surveyor::new(session, &selection, options, stop, Transcript::new(false));
-    let mut plan = surveyor.survey(selection).await;
-    plan.keep_referred(session).await;
-    plan
+    Surveyor::new(session, &selection, options, stop, Transcript::new(false)).survey(selection).await
 }
 
 /// Returns the `entries` that the tree of `remote` does not declare. `entries` are members of collections on the server,

@@ -475,4 +475,24 @@ async fn members_of_other_lists_are_not_the_same(#[values("", "get: {method: POS
     let report = world.sync_on(server.url(), &[("/groups/old", r#"{"name": "old"}"#)]).await;
     assert_eq!((report.stats.pruned, report.stats.failed), (1, 0), "{report:?}");
     assert_eq!(server.paths(), ["/groups/2", "/hosts/1"]);
+    // The directory of the collection was renamed, so the declared host has another collection, and the same list.
+    let candidate = ("/servers/web", r#"{"name": "web"}"#);
+    world.declare("servers/_/metadata.yaml", &hosts);
+    let report = world.sync_on(server.url(), &[candidate]).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (0, 1), "{report:?}");
+    assert_eq!(server.paths(), ["/groups/2", "/hosts/1"]);
+}
+
+/// Only a list shows the memberships of a group, and they are deleted elsewhere.
+#[tokio::test]
+async fn a_parent_is_kept_whose_declared_members_have_another_address_of_deletions() {
+    let server = ApiServer::rest(&["/groups", "/groups/*/members", "/memberships"], Ids::Stated("id"));
+    server.put("/groups/g1", json!({"id": "g1"}));
+    server.put("/groups/g1/members/ana", json!({"id": "ana"}));
+    let metadata = "resource: {remoteCollectionPath: /groups/g1/members, id: /id, alias: /id}\noperations: {get: {from: list}, \
+                    delete: {path: '/memberships/{{/id}}'}}";
+    let world = World::new(Config::default(), &[("access/_/metadata.yaml", metadata)]);
+    world.declare("access/ana/resource.json", r#"{"id": "ana"}"#);
+    let report = world.sync_on(server.url(), &[("/groups/g1", r#"{"id": "g1"}"#)]).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (0, 1), "{report:?}");
 }

@@ -49,6 +49,7 @@ impl<'i> Run<'i> {
         self.progress.end();
         self.redact(&mut plan.failures);
         keep_undecided(&mut plan, &former);
+        plan.refuse_referred(session).await;
         plan
     }
 

@@ -220,7 +220,7 @@ pub(super) async fn shown_whole(desired: &Resource, response: &Response) -> Opti
         let shown = evaluation.transform(OperationName::Get, answer)?;
         let shows =
             |payload: &Object| payload.is_empty() || payload.keys().any(|name| shown.get(name).is_some());
-        // Names and write-only attributes that an answer lacks are not differences.
+        // An answer about something else has no difference if the payload has only names and write-only attributes.
         let is_about_it = desired.payload.as_object().is_none_or(shows);
         Ok((is_about_it && evaluation.compare(&shown)?.is_empty()).then_some(shown))
     };

@@ -36,7 +36,8 @@ pub fn another(call: &Call, desired: &Resource, response: &Response) -> Option<S
     id.filter(|_| !rules.has_secret_id())
 }
 
-/// Returns the alias in the answer to the create of `desired`, if it is another one, and not the id. Returns no secret.
+/// Returns the alias in the answer to the create of `desired`, if it is another one, and metadata states the
+/// alias beside the id. Returns no secret.
 pub fn alias(desired: &Resource, response: &Response) -> Option<String> {
     let (rules, identity) = (&desired.rules, desired.rules.identity());
     let answer = response.decode_briefly(rules.payload_type());

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! affected resources that the server may have deleted or changed together with others
-//! attached candidates to which failed resources still refer on the server
+//! attached candidates to which declared resources still refer on the server
 //! confirm  answers to writes that do not prove their effect
 //! created  what happens after a create
 //! given    ids that the server assigned to created resources
@@ -251,8 +251,8 @@ impl Execution {
     }
 
     /// Returns the resources to try again, and removes their failures: after progress, those that may lack another one,
-    /// and always created ones that are incomplete and those that are replaced. If the server rejected a deletion, what
-    /// was kept because of it is decided again, too.
+    /// and always created ones that are incomplete and those that are replaced. What was kept because another resource failed
+    /// is decided again, too.
     fn take_again(&mut self, progress: bool) -> BTreeMap<LogicalPath, Option<Failure>> {
         let incomplete = self.deferred.iter().chain(&self.replaced);
         let mut again: BTreeMap<_, _> = incomplete.cloned().map(|path| (path, None)).collect();
@@ -263,10 +263,11 @@ impl Execution {
         let is_candidate = |failure: &Failure| {
             failure.operation == PRUNE && self.pruning.candidates.contains_key(&failure.path)
         };
-        let decides_again = failures.iter().any(|failure| failure.may_pass && is_candidate(failure));
+        let may_end = |failure: &Failure| failure.operation != PRUNE || is_candidate(failure);
+        let decides_again = failures.iter().any(|failure| failure.may_pass && may_end(failure));
         let was_kept = |failure: &Failure| is_candidate(failure) && is_refusal(failure);
         for failure in failures {
-            let may_pass = failure.may_pass && (failure.operation != PRUNE || is_candidate(&failure));
+            let may_pass = failure.may_pass && may_end(&failure);
             // The server may have deleted it together with its parent.
             let is_below_pruned = || {
                 is_candidate(&failure) && failure.path.ancestors().any(|parent| self.pruned.contains(&parent))
@@ -390,7 +391,7 @@ impl Execution {
             self.spare(&path, &[], &mut deletions);
         }
         // Those that something on the server may need.
-        let attached = Box::pin(self.attached()).await;
+        let attached = Box::pin(self.attached(&deletions)).await;
         for action in deletions.clone() {
             if let Some(obstacle) = self.obstacle(&action, &deletions, &attached).await {
                 self.refuse(&action, &obstacle, &mut deletions);
@@ -463,8 +464,8 @@ impl Execution {
         if let Some(referrer) = self.referrer(action, deletions).await {
             return Some(referred(&path, &referrer));
         }
-        if let Some(failed) = attached.get(&path) {
-            return not_deleted(format!("{failed}, which referred to it, failed"));
+        if let Some(referrer) = attached.get(&path) {
+            return not_deleted(format!("{referrer}, which referred to it, was not updated"));
         }
         if self.sender.stop.left_out().is_some() && !action.replaces() {
             return not_deleted("resources that may need it were not read".to_owned());

@@ -172,7 +172,7 @@ pub enum SyncError {
     NotShown(LogicalPath, u16, Option<String>),
     /// The server confirmed the create with this status, and shows the resource with another name.
     #[error(
-        "{0}: the server answered {1} to the create, but shows the name \"{2}\"; use this name in Git, or state in resource.id and resource.alias how the server changes names"
+        "{0}: the server answered {1} to the create, but shows the name \"{2}\"; if it is this resource, use this name in Git, or state in resource.id and resource.alias how the server changes names"
     )]
     Renamed(LogicalPath, u16, String),
     /// The create does not contain this id, which is the only name of the resource.

@@ -119,9 +119,13 @@ impl Remote {
                 let shown = transforms.run(answer).await;
                 let entries = shown.and_then(|shown| Ok(rules.entries(collection, shown)?));
                 // Servers of remote procedures answer 200 and state a failure.
-                let entries = entries.map_err(|error| match response.states_failure() {
-                    true => self.session.client.rejection(&asked, &response.statement()).into(),
-                    false => error,
+                let entries = entries.map_err(|error| match error {
+                    SyncError::Metadata(_) if response.states_failure() => {
+                        let rejection = self.session.client.rejection(&asked, &response.statement());
+                        let (collection, reason) = (collection.clone(), rejection.to_string());
+                        MetadataError::ListShape { collection, reason }.into()
+                    }
+                    error => error,
                 })?;
                 entries.named.iter().for_each(|entry| self.session.hide_names(&rules, &entry.payload));
                 Ok((response.url, pages.add(entries, next?)?))

@@ -206,7 +206,7 @@ impl Remote {
         let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
         match read {
             // Some servers answer with another resource if the address is wrong.
-            Ok(observed) if observed.at.rules.identity().any_explicit() && is_another(&observed, &names) => {
+            Ok(observed) if states_names(&observed) && is_another(&observed, &names) => {
                 Err(observed.at.undecided(Doubt::AnotherThere(names.remote_id)))
             }
             Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
@@ -516,9 +516,17 @@ impl Remote {
 }
 
 /// Returns the payload of the resource at `path` in an earlier revision, if it is declared there.
-pub(crate) fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
+fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
     let file = repository::resource_file(tree, path)?;
     file.map(|file| repository::read_payload_within(tree, &file, FORMER)).transpose()
+}
+
+/// Whether the answer states its id, or metadata states that its alias is the id.
+fn states_names(observed: &Observed) -> bool {
+    let rules = &observed.at.rules;
+    let states_id = |payload| rules.observed_id(payload).is_some();
+    rules.identity().any_explicit()
+        && (rules.identity().is_one() || observed.payload.as_ref().is_some_and(states_id))
 }
 
 /// Whether `wanted` has only one name, and the answer at its address shows no other one.

@@ -24,9 +24,14 @@ impl Address {
     }
 
     /// Returns the address of the read or, if only a list shows the resource, of the deletion: no request reads it alone.
-    pub fn of_resource(evaluation: &Evaluation<'_>, rules: &Rules) -> Result<Self, SyncError> {
+    pub fn alone(evaluation: &Evaluation<'_>, rules: &Rules) -> Result<Self, SyncError> {
         let from_list = rules.reads_from_list();
         Self::of(evaluation, if from_list { OperationName::Delete } else { OperationName::Get })
+    }
+
+    /// Returns the address of the list, if only that shows the resource. Collections with one list are one collection.
+    pub fn of_list(evaluation: &Evaluation<'_>, rules: &Rules) -> Option<Self> {
+        rules.reads_from_list().then(|| Self::of(evaluation, OperationName::List).ok())?
     }
 }
 
@@ -35,7 +40,9 @@ pub fn states_address(rules: &Rules) -> bool {
     let resolved = rules.resolved();
     let states_path = |operation| resolved.operation(operation).path.is_some();
     let operations = [OperationName::Get, OperationName::Update, OperationName::Delete];
-    resolved.remote_collection_path.is_some() || operations.into_iter().any(states_path)
+    resolved.remote_collection_path.is_some()
+        || operations.into_iter().any(states_path)
+        || rules.reads_from_list() && states_path(OperationName::List)
 }
 
 /// Returns the addresses of the read, the update and the deletion of a declared resource; `None` if metadata does not

@@ -38,7 +38,10 @@ pub struct Claim {
     pub name: String,
     /// Its collection on the server.
     pub collection: String,
+    /// The address of the resource [alone](Address::alone).
     pub address: Option<Address>,
+    /// The address of its list, if only that shows it.
+    pub listed: Option<Address>,
     /// All of its addresses, if metadata states them.
     pub addresses: Option<[Address; 3]>,
     pub id: Option<String>,
@@ -199,17 +202,18 @@ fn claim(
         }
     }
     let evaluation = declared.evaluation()?;
-    let address = Address::of_resource(&evaluation, &declared.rules);
+    let address = Address::alone(&evaluation, &declared.rules);
     // An address that metadata states decides whether it is the same resource, unless only a list shows it.
     let decides = states_address(&declared.rules) && !declared.rules.reads_from_list();
     let address = if decides { Some(address?) } else { address.ok() };
+    let listed = Address::of_list(&evaluation, &declared.rules);
     let collection = evaluation.remote_collection().to_owned();
     let wanted = Wanted::of(&declared);
     let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
     let name = declared.name().to_owned();
     let rules = Arc::clone(&declared.rules);
     let addresses = stated_addresses(&declared);
-    Ok(Some(Claim { path, name, collection, address, addresses, id, alias, rules }))
+    Ok(Some(Claim { path, name, collection, address, listed, addresses, id, alias, rules }))
 }
 
 /// Returns the error of a candidate that cannot be compared with a declared resource.

@@ -44,8 +44,9 @@ pub fn precedes(path: &LogicalPath, needs: &[LogicalPath], later: &LogicalPath) 
 }
 
 impl Plan {
-    /// Fails the deletions of resources to which declared ones refer, as the execution does, and those that wait for them.
-    pub async fn keep_referred(&mut self, session: &Session) {
+    /// Fails the deletions of resources to which declared ones refer, and those that wait for them. The execution does it in
+    /// any case, so only plans that are shown need it.
+    pub async fn refuse_referred(&mut self, session: &Session) {
         let is_deletion = |action: &&Action| action.step == Step::Delete;
         let paths = |plan: &Self| plan.actions.iter().filter(is_deletion).map(|it| it.path.clone()).collect();
         let doomed: HashSet<LogicalPath> = paths(self);

@@ -250,8 +250,10 @@ impl Candidates {
         if *method != Method::DELETE || !query.is_empty() || body.is_some() {
             return Ok(None);
         }
-        let is_below =
-            |claim: &&Claim| claim.address.as_ref().is_some_and(|address| is_within(&address.path, removed));
+        let is_below = |claim: &&Claim| {
+            let is_within = |path: &str| is_within(path, removed);
+            is_within(&claim.collection) || claim.address.as_ref().is_some_and(|at| is_within(&at.path))
+        };
         for (collection, declared) in
             self.claims.all(path).await?.iter().filter(|(_, declared)| declared.addressed)
         {
@@ -323,15 +325,18 @@ impl Candidates {
         let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
         let evaluation = at.evaluation()?;
         let collection = evaluation.remote_collection();
-        let rendered = Address::of_resource(&evaluation, &at.rules).ok();
+        let rendered = Address::alone(&evaluation, &at.rules).ok();
         let read_at = observed.read_at.as_deref();
         let address = rendered.map(|get| Address { path: read_at.map_or(get.path, str::to_owned), ..get });
         let shown = observed.payload.as_ref();
         let alias = shown.and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
         let shown_alias = alias.as_ref().unwrap_or(&at.identity.alias);
         let addresses = stated_addresses(&at);
+        let listed = Address::of_list(&evaluation, &at.rules);
+        let is_beside_it =
+            |claim: &Claim| claim.collection == collection || listed.is_some() && claim.listed == listed;
         let is_same = |claim: &Claim| {
-            if claim.collection == collection {
+            if is_beside_it(claim) {
                 addresses.is_some() && claim.addresses == addresses
                     || claim.wanted().is(&at.identity.remote_id, shown_alias)
                     || claim.rules.digest() != at.rules.digest()
@@ -342,12 +347,11 @@ impl Candidates {
         };
         // Some servers ignore the case of letters and accents, so the server decides about names that differ only in them.
         let is_alike = |claim: &Claim| {
-            claim.collection == collection && claim.wanted().is_like(&at.identity.remote_id, shown_alias)
+            is_beside_it(claim) && claim.wanted().is_like(&at.identity.remote_id, shown_alias)
         };
         // A path may be the name of a resource that Git declared by its id, or the other way round.
-        let may_be_named = |claim: &Claim| {
-            claim.collection == collection && shown.is_some_and(|payload| claim.has_name_in(payload))
-        };
+        let may_be_named =
+            |claim: &Claim| is_beside_it(claim) && shown.is_some_and(|payload| claim.has_name_in(payload));
         for (path, declared) in self.claims.all(&candidate.path).await? {
             let is_beside = candidate.path.parent().as_ref() == Some(path);
             if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
