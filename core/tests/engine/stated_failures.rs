@@ -69,8 +69,9 @@ async fn an_answer_without_any_attribute_of_the_payload_does_not_confirm_a_creat
     let rule = "resource: {id: /uid, alias: /name, writeOnlyAttributes: [/pin]}\noperations: {compare: {mode: declared}}";
     let world = declaring(rule, r#"{"name": "ana", "pin": "4711"}"#);
     let report = world.sync_on(server.url(), &[]).await;
-    let (_, message) = failure(&report);
-    assert!(report.stats.created == 0 && message.contains("but does not show the resource"), "{report:?}");
+    let (reason, message) = failure(&report);
+    assert_eq!((report.stats.created, reason), (0, "ValidationError"), "{report:?}");
+    assert!(message.contains("but does not show the resource"), "{message}");
 }
 
 /// The server has the user after the create, with another age, and refuses to update it.

@@ -379,11 +379,11 @@ categories!(SyncError {
     }
     .0: Repository, Metadata, Server, Fixed, Taken, NamedWrite, Secret, Incomplete;
     .1: Undecided, Parent;
-    Validation: Renamed, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
+    Validation: NotShown, Renamed, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
         NotSent, MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
     NotFound: Absent;
     Conflict: AmbiguousName, Contended, NotDeleted, Shared, StillThere, Doubled, Claimed, ParentFailed;
-    Transport: Unsure, UnderWay, NotShown, NotRecreated, NotCompleted, NotAttempted;
+    Transport: Unsure, UnderWay, NotRecreated, NotCompleted, NotAttempted;
     Internal: Task;
 });
 
