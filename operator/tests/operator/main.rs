@@ -10,6 +10,7 @@ mod support;
 
 mod admission;
 mod artifacts;
+mod attached;
 mod canary;
 mod cancellation;
 mod chaos;
