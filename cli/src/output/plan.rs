@@ -96,7 +96,7 @@ pub fn text(plan: &Plan, colour: bool) -> String {
     let mut text = String::new();
     for action in &plan.actions {
         let Some((sign, sgr)) = sign(action) else { continue };
-        let path = &action.path;
+        let path = shown(action);
         let _ = if colour {
             writeln!(text, "\x1b[{sgr}m{sign} {path}\x1b[0m")
         } else {
@@ -110,6 +110,12 @@ pub fn text(plan: &Plan, colour: bool) -> String {
         let _ = writeln!(text, "{}", not_deleted(kept));
     }
     text + &summary(plan)
+}
+
+/// Returns the path of the resource, with a note if the request cannot be made.
+fn shown(action: &Action) -> String {
+    let failed = if action.is_impossible() { " (failed)" } else { "" };
+    format!("{}{failed}", action.path)
 }
 
 /// Returns the last line of a plan. It starts with `Plan:` only if the plan has all resources.
@@ -141,7 +147,7 @@ pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
             Step::Delete => '-',
             Step::Skip => continue,
         };
-        let mut lines = format!("{sign} {}\n", action.path);
+        let mut lines = format!("{sign} {}\n", shown(action));
         for line in differences(action) {
             let _ = writeln!(lines, "{sign}   {line}");
         }

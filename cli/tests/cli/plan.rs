@@ -380,7 +380,7 @@ fn a_resource_counts_once() {
     let metadata = "operations: {create: {validate: {requiredAttributes: [/tier]}}}\n";
     world.declare("shops/_/metadata.yaml", metadata);
     let run = world.run(&["plan", "/shops", "--recursive=false"]);
-    assert!(run.stdout.contains("+ /shops/oslo\n"), "{run}");
+    assert!(run.stdout.contains("+ /shops/oslo (failed)\n"), "{run}");
     let expected = "Incomplete plan: 0 to create, 1 to update, 0 to delete, 1 unchanged, 1 failed.";
     assert_eq!(last_line(&run), expected, "{run}");
 }
