@@ -97,7 +97,7 @@ impl IdentityRules {
     /// segment. Other templates cannot be reversed.
     pub fn seed(&self, path: &LogicalPath, derived: Object) -> Value {
         let mut seed = Value::Object(derived);
-        // A template with the name alone, below another path on the server, is matched with the collection.
+        // A template such as `/{{/name}}` is matched with the collection.
         let first = path.segments().next().map(|first| self.path_names.decode(first));
         let is_first = |value: &Value| value.as_str() == first.as_deref();
         if !path.is_root() {

@@ -67,9 +67,9 @@ impl DerivedFields {
 pub fn derive_fields(target: &Target<'_>, patterns: &[PathPattern]) -> DerivedFields {
     let mut fields = DerivedFields::default();
     // `/{{/user}}` means a user, and `/{{/id}}` the resource, not the collection `users` at the beginning of the path.
-    let first = target.collection.segments().next();
+    let (first, is_member) = (target.path.segments().next(), !target.collection.is_root());
     let is_first = |key: &str, value: &str| {
-        first == Some(value) && (singular(value).as_deref() == Some(key) || NAMES.contains(&key))
+        first == Some(value) && (singular(value).as_deref() == Some(key) || is_member && NAMES.contains(&key))
     };
     for bound in patterns.iter().filter_map(|pattern| pattern.bind(target.path, target.collection)) {
         for (key, value) in bound.into_iter().filter(|(key, value)| !is_first(key, value)) {

@@ -201,14 +201,16 @@ impl Remote {
             self.of_entry(&member, &entry).await
         } else {
             let member = Resource { declared, ..Resource::by_path(path, rules)? };
-            self.read_listed(&member, &entry).await
-        };
-        let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
-        match read {
-            // Some servers answer with another resource if the address is wrong.
-            Ok(observed) if states_names(&observed) && is_another(&observed, &names) => {
-                Err(observed.at.undecided(Doubt::AnotherThere(names.remote_id)))
+            let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
+            match self.read_listed(&member, &entry).await {
+                // Some servers answer with another resource if the address is wrong.
+                Ok(observed) if states_names(&observed) && is_another(&observed, &names) => {
+                    Err(observed.at.undecided(Doubt::AnotherThere(names.remote_id)))
+                }
+                read => read,
             }
+        };
+        match read {
             Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
             Err(error) if error.category() == Category::NotFound => Ok(None),
             Err(error) => Err(error),

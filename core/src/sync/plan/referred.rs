@@ -48,8 +48,8 @@ impl Plan {
     /// any case, so only plans that are shown need it.
     pub async fn refuse_referred(&mut self, session: &Session) {
         let is_deletion = |action: &&Action| action.step == Step::Delete;
-        let paths = |plan: &Self| plan.actions.iter().filter(is_deletion).map(|it| it.path.clone()).collect();
-        let doomed: HashSet<LogicalPath> = paths(self);
+        let doomed = self.actions.iter().filter(is_deletion).map(|action| action.path.clone());
+        let doomed: HashSet<LogicalPath> = doomed.collect();
         let mut refused = Vec::new();
         for action in self.actions.iter().filter(is_deletion).filter(|action| !action.replaces()) {
             let by = referrer(session, &self.given, &action.path, |path| !doomed.contains(path)).await;
