@@ -35,25 +35,17 @@ impl OpenApi {
 
     /// Whether a schema has this value of `keyword`, itself, through `$ref` and `allOf`, or in the only alternative besides
     /// null, as documents of `OpenAPI` 3.1 describe optional values.
-    fn states(&self, schema: &Value, keyword: &str, value: &Value) -> bool {
-        let mut open = vec![schema];
-        let mut seen: HashSet<*const Value> = HashSet::new();
-        while let Some(schema) = open.pop() {
-            if !seen.insert(std::ptr::from_ref(schema)) {
-                continue;
-            }
-            if schema.get(keyword) == Some(value) {
-                return true;
-            }
-            let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array).unwrap_or_default();
+    fn states<'a>(&'a self, schema: &'a Value, keyword: &str, value: &Value) -> bool {
+        let list = |schema: &'a Value, keyword: &str| schema.get(keyword).and_then(Value::as_array);
+        let mut states = false;
+        self.walk_from(schema, &mut |schema, open| {
+            states |= schema.get(keyword) == Some(value);
             let is_value = |schema: &&Value| schema.get("type").and_then(Value::as_str) != Some("null");
-            let alternatives = ["anyOf", "oneOf"].map(|keyword| list(keyword).iter().filter(is_value));
-            open.extend(alternatives.into_iter().filter_map(only));
-            open.extend(list("allOf"));
-            let referred = reference(schema).and_then(|text| target(text).ok());
-            open.extend(referred.and_then(|at| at.get(&self.root)));
-        }
-        false
+            let alternatives = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(schema, keyword));
+            open.extend(alternatives.filter_map(|schemas| only(schemas.iter().filter(is_value))));
+            open.extend(list(schema, "allOf").into_iter().flatten());
+        });
+        states
     }
 
     /// Returns the properties that the schema at a pointer names, itself and through `$ref` and `allOf`.
@@ -172,20 +164,27 @@ impl OpenApi {
     /// Visits the schema at a pointer, and the schemas below its `keywords` and `$ref`. Each is visited once, so
     /// circular references end. References that cannot be resolved are skipped.
     fn walk(&self, schema: &Pointer, keywords: &[&str], visit: &mut dyn FnMut(&Value)) {
-        let mut open: Vec<&Value> = schema.get(&self.root).into_iter().collect();
-        let mut seen: HashSet<*const Value> = HashSet::new();
-        while let Some(schema) = open.pop() {
-            if !seen.insert(std::ptr::from_ref(schema)) {
-                continue;
-            }
+        let Some(start) = schema.get(&self.root) else { return };
+        self.walk_from(start, &mut |schema, open| {
             visit(schema);
-            let referred = reference(schema).and_then(|text| target(text).ok());
-            open.extend(referred.and_then(|at| at.get(&self.root)));
             for below in keywords.iter().filter_map(|keyword| schema.get(keyword)) {
                 match below {
                     Value::Array(schemas) => open.extend(schemas),
                     schema => open.push(schema),
                 }
+            }
+        });
+    }
+
+    /// Visits `start`, what it refers to, and the further schemas that `visit` adds.
+    fn walk_from<'a>(&'a self, start: &'a Value, visit: &mut dyn FnMut(&'a Value, &mut Vec<&'a Value>)) {
+        let mut open = vec![start];
+        let mut seen: HashSet<*const Value> = HashSet::new();
+        while let Some(schema) = open.pop() {
+            if seen.insert(std::ptr::from_ref(schema)) {
+                let referred = reference(schema).and_then(|text| target(text).ok());
+                open.extend(referred.and_then(|at| at.get(&self.root)));
+                visit(schema, &mut open);
             }
         }
     }
