@@ -19,15 +19,15 @@ impl Execution {
     pub(super) async fn attached(&self, deletions: &[Arc<Action>]) -> HashMap<LogicalPath, LogicalPath> {
         let candidates = deletions.iter().filter_map(|action| self.pruning.candidates.get(&action.path));
         let candidates: HashMap<&LogicalPath, &Candidate> = candidates.map(|it| (&it.path, it)).collect();
+        let trees = trees(candidates.values().copied());
+        if trees.is_empty() {
+            return HashMap::new();
+        }
         let failures = self.report.failures.iter().filter(|failure| failure.operation != PRUNE);
         let failed: BTreeSet<LogicalPath> = failures.map(|failure| failure.path.clone()).collect();
         let is_changed = |effect: &Effect| matches!(effect, Effect::Updated | Effect::Unsettled);
         let changed = self.effects.iter().filter(|(_, effect)| is_changed(effect)).map(|(path, _)| path);
         let paths: BTreeSet<LogicalPath> = failed.iter().chain(changed).cloned().collect();
-        let trees = trees(candidates.values().copied());
-        if paths.is_empty() || trees.is_empty() {
-            return HashMap::new();
-        }
         // A resource that Git moves had another path.
         let moved =
             self.report.kept.iter().filter_map(|kept| Some((kept.declared_at.clone()?, kept.path.clone())));

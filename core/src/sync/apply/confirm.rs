@@ -113,10 +113,7 @@ impl Attempt<'_> {
         if observed.payload.is_none() && !desired.rules.resolved().singleton {
             // Each further run would create one more.
             let id = given::another(update, &desired, response);
-            if let Some(id) = self.writer.session.knowledge.lose(&desired, id) {
-                let alias = given::alias(&desired, response);
-                self.writer.record(&desired, &self.at(&desired), &id, alias.as_deref()).await;
-            }
+            self.lose(&desired, id, given::alias(&desired, response).as_deref()).await;
             return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
         }
         differences(desired, observed).await

@@ -77,13 +77,7 @@ impl Writer {
     /// Records for later processes that runs do not find the resource that was created from `desired`, if the server shows it
     /// `at` its id, so that they notice when it no longer exists. `alias` is the one that the answer shows instead of the
     /// desired one. Returns whether the server shows it: the id may be that of a task, so something else at it does not count.
-    pub(super) async fn record(
-        &self,
-        desired: &Resource,
-        at: &Resource,
-        id: &str,
-        alias: Option<&str>,
-    ) -> bool {
+    async fn record(&self, desired: &Resource, at: &Resource, id: &str, alias: Option<&str>) -> bool {
         let is_it = |shown: &Value| {
             let shown_alias = || at.rules.identity().alias().evaluate(shown).ok();
             is_copy(&desired.payload, shown) || alias.is_some() && shown_alias().as_deref() == alias
@@ -186,11 +180,21 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let id = self.writer.session.knowledge.lose(desired, Some(id.to_owned()));
-        if let Some(id) = &id {
-            self.writer.record(desired, &self.at(desired), id, None).await;
-        }
-        Err(SyncError::Unfindable(self.path(), id))
+        let lost = self.lose(desired, Some(id.to_owned()), None).await;
+        Err(SyncError::Unfindable(self.path(), lost.map(|(id, _)| id)))
+    }
+
+    /// Records that runs do not find `desired`, which the server has with this id, if it is known, and maybe with another
+    /// alias. Returns the id, and whether the server shows the resource at it.
+    pub(super) async fn lose(
+        &self,
+        desired: &Resource,
+        id: Option<String>,
+        alias: Option<&str>,
+    ) -> Option<(String, bool)> {
+        let id = self.writer.session.knowledge.lose(desired, id)?;
+        let is_shown = self.writer.record(desired, &self.at(desired), &id, alias).await;
+        Some((id, is_shown))
     }
 
     /// Prevents further creates of `desired` while the server may still execute this one.
@@ -304,10 +308,8 @@ impl Attempt<'_> {
         // An accepted create may fail later.
         if response.status != StatusCode::ACCEPTED {
             let alias = given::alias(desired, response);
-            if let Some(id) = self.writer.session.knowledge.lose(desired, id)
-                && self.writer.record(desired, &self.at(desired), &id, alias.as_deref()).await
-                && let Some(alias) = alias
-            {
+            let lost = self.lose(desired, id, alias.as_deref()).await;
+            if let (Some((_, true)), Some(alias)) = (lost, alias) {
                 return SyncError::Renamed(path, status, alias);
             }
         }
@@ -345,7 +347,7 @@ impl Attempt<'_> {
     }
 
     /// Returns `desired` below the ids of its parents.
-    pub(super) fn at(&self, desired: &Resource) -> Resource {
+    fn at(&self, desired: &Resource) -> Resource {
         let path = self.call.at.clone().unwrap_or_else(|| self.path());
         desired.moved(path)
     }

@@ -333,10 +333,10 @@ impl Candidates {
         let shown_alias = alias.as_ref().unwrap_or(&at.identity.alias);
         let addresses = stated_addresses(&at);
         let listed = Address::of_list(&evaluation, &at.rules);
-        let is_beside_it =
+        let shares_collection =
             |claim: &Claim| claim.collection == collection || listed.is_some() && claim.listed == listed;
         let is_same = |claim: &Claim| {
-            if is_beside_it(claim) {
+            if shares_collection(claim) {
                 addresses.is_some() && claim.addresses == addresses
                     || claim.wanted().is(&at.identity.remote_id, shown_alias)
                     || claim.rules.digest() != at.rules.digest()
@@ -347,11 +347,12 @@ impl Candidates {
         };
         // Some servers ignore the case of letters and accents, so the server decides about names that differ only in them.
         let is_alike = |claim: &Claim| {
-            is_beside_it(claim) && claim.wanted().is_like(&at.identity.remote_id, shown_alias)
+            shares_collection(claim) && claim.wanted().is_like(&at.identity.remote_id, shown_alias)
         };
         // A path may be the name of a resource that Git declared by its id, or the other way round.
-        let may_be_named =
-            |claim: &Claim| is_beside_it(claim) && shown.is_some_and(|payload| claim.has_name_in(payload));
+        let may_be_named = |claim: &Claim| {
+            shares_collection(claim) && shown.is_some_and(|payload| claim.has_name_in(payload))
+        };
         for (path, declared) in self.claims.all(&candidate.path).await? {
             let is_beside = candidate.path.parent().as_ref() == Some(path);
             if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
