@@ -62,7 +62,7 @@ pub struct SyncPolicySpec {
     pub sync_interval: Interval,
     /// Additional runs, in UTC, that read every resource individually: five cron fields, for example `0 3 * * 0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = validation::CRON))]
+    #[schemars(regex(pattern = validation::or_placeholder(validation::CRON)))]
     pub full_resync_cron: Option<String>,
     /// If true, the policy does not sync.
     #[serde(default)]

@@ -23,7 +23,7 @@ pub(super) const QUANTITY: &str =
     r"^([0-9]+(\.[0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
 
 /// Schema pattern of five cron fields.
-pub(super) const CRON: &str = r"^(\s*([0-9*,/-]+\s+){4}[0-9*,/-]+\s*|\$\{[A-Za-z_][A-Za-z0-9_]*\})$";
+pub(super) const CRON: &str = r"\s*([0-9*,/-]+\s+){4}[0-9*,/-]+\s*";
 
 /// Returns a pattern for strings that match `pattern` as a whole, or are one `${NAME}` placeholder.
 pub(super) fn or_placeholder(pattern: &str) -> String {

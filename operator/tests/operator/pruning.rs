@@ -23,6 +23,12 @@ impl Scene {
         revision
     }
 
+    /// Pushes a commit, and waits until it is applied.
+    pub async fn applied(&self, message: &str) -> SyncPolicyStatus {
+        let revision = self.push(message).await;
+        self.world.applied(&revision).await
+    }
+
     /// Waits until a run at `revision` has ended with `outcome`.
     pub async fn ended(&self, revision: &str, outcome: RunOutcome) {
         let ended = |status: &SyncPolicyStatus| {
@@ -81,8 +87,7 @@ async fn a_directory_that_is_renamed_keeps_its_resource() {
     ])
     .await;
     scene.git.remove("items/a").write("items/b/resource.json", r#"{"id": "17"}"#);
-    let revision = scene.push("rename a to b").await;
-    scene.world.applied(&revision).await;
+    scene.applied("rename a to b").await;
     assert!(scene.server.get("/items/17").is_some());
     // The old path stays a part of history; a full run must not take it for a reason to delete either.
     scene.world.request_sync().await;
@@ -119,12 +124,10 @@ async fn a_parent_of_declared_children_is_not_pruned() {
     ])
     .await;
     scene.git.remove("items/p/resource.json");
-    let revision = scene.push("stop managing p itself").await;
-    scene.world.applied(&revision).await;
+    scene.applied("stop managing p itself").await;
     assert!(scene.server.get("/items/p/parts/x").is_some());
     scene.git.remove("items/p");
-    let revision = scene.push("and now all of it").await;
-    scene.world.applied(&revision).await;
+    scene.applied("and now all of it").await;
     scene.world.request_sync().await;
     let status = scene.world.finished("ManualRequest").await;
     assert_eq!(status.last_sync_mode, Some(RunKind::Full));
@@ -140,8 +143,7 @@ async fn what_was_only_ever_broken_deletes_nothing() {
     scene.push("broken").await;
     scene.world.policy_reason("PartialFailure").await;
     scene.git.remove("items/odd");
-    let revision = scene.push("dropped again").await;
-    scene.world.applied(&revision).await;
+    scene.applied("dropped again").await;
     scene.world.request_sync().await;
     scene.world.finished("ManualRequest").await;
     assert!(scene.server.get("/items/odd").is_some());
@@ -163,8 +165,7 @@ async fn what_was_broken_before_it_was_removed_is_pruned() {
         scene.full_run().await;
     }
     scene.git.remove("items/a");
-    let revision = scene.push("drop a").await;
-    let status = scene.world.applied(&revision).await;
+    let status = scene.applied("drop a").await;
     assert_eq!(scene.deleted(), ["/items/17"]);
     assert_eq!(status.resource_stats.unwrap().failed, 0);
 }
@@ -177,8 +178,7 @@ async fn a_broken_resource_that_is_removed_again_has_not_failed() {
     let (status, _) = scene.world.policy_reason("PartialFailure").await;
     assert_eq!(status.resource_stats.unwrap().failed, 1);
     scene.git.remove("items/odd");
-    let revision = scene.push("dropped again").await;
-    let status = scene.world.applied(&revision).await;
+    let status = scene.applied("dropped again").await;
     assert_eq!(status.resource_stats.unwrap().failed, 0);
 }
 
@@ -191,16 +191,14 @@ async fn what_is_made_by_hand_stays_if_its_only_declaration_since_is_broken() {
     ])
     .await;
     scene.git.remove("items/a");
-    let revision = scene.push("drop a").await;
-    scene.world.applied(&revision).await;
+    scene.applied("drop a").await;
     assert_eq!(scene.deleted(), ["/items/a"]);
     scene.server.put_by_hand("/items/a", json!({"id": "a", "owner": "another client"}));
     scene.git.write("items/a/resource.json", "{not json");
     scene.push("broken").await;
     scene.world.policy_reason("PartialFailure").await;
     scene.git.remove("items/a");
-    let revision = scene.push("drop a again").await;
-    scene.world.applied(&revision).await;
+    scene.applied("drop a again").await;
     scene.full_run().await;
     assert!(scene.server.get("/items/a").is_some());
 }
@@ -215,11 +213,9 @@ async fn a_rename_in_two_commits_keeps_its_resource() {
     ])
     .await;
     scene.git.write("items/hq/resource.json", r#"{"id": "main"}"#);
-    let revision = scene.push("hq is what main is").await;
-    scene.world.applied(&revision).await;
+    scene.applied("hq is what main is").await;
     scene.git.remove("items/main");
-    let revision = scene.push("drop the old path").await;
-    scene.world.applied(&revision).await;
+    scene.applied("drop the old path").await;
     scene.world.request_sync().await;
     scene.world.finished("ManualRequest").await;
     assert!(scene.server.get("/items/main").is_some());
@@ -319,8 +315,7 @@ async fn what_is_made_by_hand_stays_if_others_are_left_undone(
     scene.server.clear_failures();
     if matches!(meanwhile, Meanwhile::AParentIsKept) {
         scene.git.remove("items/p");
-        let revision = scene.push("drop p").await;
-        scene.world.applied(&revision).await;
+        scene.applied("drop p").await;
     }
     scene.full_run().await;
     assert!(scene.server.get("/items/a").is_some());
@@ -349,8 +344,7 @@ async fn commits_that_were_never_attempted_own_nothing() {
     scene.git.write("items/vip/resource.json", r#"{"id": "vip"}"#).commit("add vip");
     scene.git.remove("items/vip").commit("remove vip");
     git(&work_tree, &["merge", "--quiet", "--no-ff", "--message", "merge side", "side"]);
-    let revision = scene.push("one push").await;
-    scene.world.applied(&revision).await;
+    scene.applied("one push").await;
     scene.full_run().await;
     let deleted: Vec<_> = scene.deleted();
     assert_eq!(deleted, [""; 0], "no revision that this policy attempted declared them");
@@ -369,8 +363,7 @@ async fn what_an_attempted_revision_declared_is_pruned_once_pruning_is_on() {
         if let Some(removed) = removed {
             scene.git.remove(removed);
         }
-        let revision = scene.push(id).await;
-        scene.world.applied(&revision).await;
+        scene.applied(id).await;
     }
     scene.world.kill();
     scene.world.launch().await;
@@ -389,12 +382,10 @@ async fn a_parent_that_was_kept_for_its_children_is_pruned_after_them() {
     ])
     .await;
     scene.git.remove("items/p/resource.json");
-    let revision = scene.push("stop managing p itself").await;
-    scene.world.applied(&revision).await;
+    scene.applied("stop managing p itself").await;
     scene.full_run().await;
     scene.git.remove("items/p");
-    let revision = scene.push("and now all of it").await;
-    scene.world.applied(&revision).await;
+    scene.applied("and now all of it").await;
     scene.full_run().await;
     assert_eq!(scene.deleted(), ["/items/p", "/items/p/parts/x"]);
 }
@@ -429,8 +420,7 @@ async fn the_inventory_does_not_move_along(#[case] what: Move) {
     // All manifests are loaded before anything is patched: another load would undo the patch.
     scene.world.create(declarest("ManagedServer", "other", &json!({"http": url}))).await;
     scene.git.remove("items/a");
-    let revision = scene.push("drop a").await;
-    scene.world.applied(&revision).await;
+    scene.applied("drop a").await;
     let before = scene.deleted();
     for server in [&other, &scene.server] {
         server.put_by_hand("/items/a", json!({"id": "a", "owner": "another team"}));
@@ -539,8 +529,7 @@ async fn a_directory_of_another_kind_is_not_absence(#[case] kind: InPlace) {
         git(&work_tree, &["rm", "--quiet", "--cached", "items"]);
     }
     scene.git.remove("items");
-    let revision = scene.push("remove items").await;
-    scene.world.applied(&revision).await;
+    scene.applied("remove items").await;
     assert_eq!(scene.deleted(), ["/items/a", "/items/b"]);
 }
 
