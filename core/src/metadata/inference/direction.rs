@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use http::Method;
-
 use super::hal;
 use super::identity::{IdentityFields, letters};
 use super::shape::{Shape, update};
-use crate::metadata::openapi::{OpenApi, PathItem};
+use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
 use crate::secret::is_secret_name;
 
@@ -48,13 +46,13 @@ pub struct OneWay {
 /// `shape` states the schema of a resource in answers.
 pub fn one_way(
     document: &OpenApi,
-    collection: Option<&PathItem>,
+    create: Option<&ApiOperation>,
     item: Option<&PathItem>,
     shape: &Shape,
     identity: &IdentityFields,
 ) -> OneWay {
     let answer = shape.resource.as_ref();
-    let create = collection.and_then(|path| path.operation(&Method::POST)?.structured_request_schema());
+    let create = create.and_then(|operation| operation.structured_request_schema());
     let update = update(item).and_then(|operation| operation.structured_request_schema());
     let names = |schema: Option<&Pointer>| {
         schema.map(|schema| document.writable_properties(schema)).unwrap_or_default()

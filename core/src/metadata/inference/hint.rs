@@ -73,10 +73,10 @@ fn has_more_below_members(document: &OpenApi, collection: &PathItem) -> bool {
 /// changes it or its members. A POST that searches changes nothing.
 pub fn is_read_only(document: &OpenApi, collection: &str) -> bool {
     let Ok(target) = Target::parse(&format!("{collection}/"), Some(document)) else { return false };
-    let described = [target.best_collection(document), target.best_item(document)];
+    let item = target.best_item(document);
+    let described = [target.best_collection(document), item, target.creator(document)];
     // Without a path of members, a POST to a path with such a name searches.
-    let searches =
-        described[1].is_none() && collection.split('/').any(|name| matches!(name, "search" | "_search"));
+    let searches = item.is_none() && collection.split('/').any(|name| matches!(name, "search" | "_search"));
     if searches {
         return true;
     }

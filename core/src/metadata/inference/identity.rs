@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use http::Method;
-
 use super::Example;
 use super::shape::Shape;
 use super::target::{Target, field_name};
 use crate::language::template::IdentityTemplate;
-use crate::metadata::openapi::{OpenApi, PathItem, only};
+use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem, only};
 use crate::payload::pointer::Pointer;
 use crate::secret::is_secret_name;
 
@@ -66,7 +64,7 @@ impl IdentityFields {
 pub fn fields(
     target: &Target,
     document: Option<&OpenApi>,
-    collection: Option<&PathItem>,
+    create: Option<&ApiOperation>,
     item: Option<&PathItem>,
     shape: &Shape,
 ) -> IdentityFields {
@@ -78,7 +76,7 @@ pub fn fields(
     let variable = item.and_then(PathItem::last_variable).filter(|name| is_attribute(name));
     let mut chosen = choose(variable, &attributes, target.last_literal());
     if let Some(alias) =
-        document.and_then(|document| stated_alias(document, collection?, shape, &attributes, &chosen.alias))
+        document.and_then(|document| stated_alias(document, create?, shape, &attributes, &chosen.alias))
     {
         chosen = IdentityFields { alias, basis: Basis::Schema, ..chosen };
     }
@@ -89,12 +87,12 @@ pub fn fields(
 /// may state `alias` as a UUID and must state a name.
 fn stated_alias(
     document: &OpenApi,
-    collection: &PathItem,
+    create: &ApiOperation,
     shape: &Shape,
     attributes: &BTreeSet<String>,
     alias: &str,
 ) -> Option<String> {
-    let schema = collection.operation(&Method::POST)?.structured_request_schema()?;
+    let schema = create.structured_request_schema()?;
     let required = document.required_properties(schema);
     let mut writable = document.writable_properties(schema);
     if shape.is_linked {

@@ -149,6 +149,8 @@ struct Inference<'a> {
     /// The paths of the document that describe the collection and its resources best.
     collection: Option<&'a PathItem>,
     item: Option<&'a PathItem>,
+    /// The path with the POST request that creates a resource of the collection.
+    creator: Option<&'a PathItem>,
     shape: Shape,
     identity: IdentityFields,
     format: Option<Format>,
@@ -159,9 +161,11 @@ impl<'a> Inference<'a> {
     fn new(target: &'a Target, document: Option<&'a OpenApi>) -> Self {
         let collection = document.and_then(|document| target.best_collection(document));
         let item = document.and_then(|document| target.best_item(document));
-        let mut shape =
-            document.map(|document| Shape::of(document, target, collection, item)).unwrap_or_default();
-        let identity = identity::fields(target, document, collection, item, &shape);
+        let creator = document.and_then(|document| target.creator(document));
+        let create = creator.and_then(|path| path.operation(&Method::POST));
+        let described = |document| Shape::of(document, target, collection, item, create);
+        let mut shape = document.map(described).unwrap_or_default();
+        let identity = identity::fields(target, document, create, item, &shape);
         // An attribute that identifies a resource makes the id in its link unnecessary.
         shape.is_linked &= identity.id == "id";
         let paths = || collection.into_iter().chain(item);
@@ -170,9 +174,9 @@ impl<'a> Inference<'a> {
         let has_attributes = target.is_collection && !format.is_some_and(Format::is_unstructured);
         let one_way = document
             .filter(|_| has_attributes)
-            .map(|document| direction::one_way(document, collection, item, &shape, &identity))
+            .map(|document| direction::one_way(document, create, item, &shape, &identity))
             .unwrap_or_default();
-        Self { target, document, collection, item, shape, identity, format, one_way }
+        Self { target, document, collection, item, creator, shape, identity, format, one_way }
     }
 
     fn document(&self, all: bool) -> Document {
@@ -216,15 +220,15 @@ impl<'a> Inference<'a> {
             _ if all => self.request(name, described),
             OperationName::Create if self.creates_at_item() => {
                 let method = described.map(|known| known.method().to_string());
-                let path = self.slashed(name).unwrap_or_else(|| default_path(OperationName::Get).to_owned());
+                let path = self.path(name).unwrap_or_else(|| default_path(OperationName::Get).to_owned());
                 (method, Some(path))
             }
             // Neither the convention nor the document implies it.
             OperationName::Update => {
                 let post = described.filter(|known| *known.method() == Method::POST);
-                (post.map(|known| known.method().to_string()), self.slashed(name))
+                (post.map(|known| known.method().to_string()), self.path(name))
             }
-            _ => (None, self.slashed(name)),
+            _ => (None, self.path(name)),
         };
         let writes = matches!(name, OperationName::Create | OperationName::Update);
         let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
@@ -259,40 +263,56 @@ impl<'a> Inference<'a> {
 
     /// Whether the document only describes writes of a resource at its own address, which then also create it.
     fn creates_at_item(&self) -> bool {
-        let has = |path: Option<&PathItem>, methods: &[Method]| {
-            path.is_some_and(|path| methods.iter().any(|method| path.operation(method).is_some()))
-        };
-        self.target.is_collection
-            && !has(self.collection, &[Method::POST])
-            && has(self.item, &[Method::PUT, Method::POST])
+        let has = |method: &Method| self.item.is_some_and(|path| path.operation(method).is_some());
+        self.target.is_collection && self.creator.is_none() && [Method::PUT, Method::POST].iter().any(has)
     }
 
-    /// Returns the path of an operation that sends a request if the document writes it with a slash at the end, which no
-    /// convention implies.
-    fn slashed(&self, name: OperationName) -> Option<String> {
-        conventional_method(name)?;
+    /// Returns the path of an operation that sends a request if no convention implies it: the document writes it with a
+    /// slash at the end, or creates resources at a path below the collection.
+    fn path(&self, name: OperationName) -> Option<String> {
+        let described = self.path_item(name)?;
+        let slash = self.slash(name);
         let is_of_item =
             default_path(name) != "." || (name == OperationName::Create && self.creates_at_item());
-        let described = if is_of_item { self.item } else { self.collection };
-        let described = described.filter(|path| path.template().ends_with('/'))?;
         if is_of_item {
-            return Some(format!("{}/", default_path(OperationName::Get)));
+            return (!slash.is_empty()).then(|| format!("{}{slash}", default_path(OperationName::Get)));
         }
         // A variable of the document, such as that of a parent, may have the name of an attribute of the resource.
-        Some(format!("../{}/", described.segments().last()?.literal()?))
+        let last = described.segments().last()?.literal()?;
+        if name == OperationName::Create && self.target.is_below(described) {
+            return Some(format!("./{last}{slash}"));
+        }
+        (!slash.is_empty()).then(|| format!("../{last}{slash}"))
+    }
+
+    /// Returns the slash with which the document ends the path of an operation that sends a request.
+    fn slash(&self, name: OperationName) -> &'static str {
+        let sends = conventional_method(name).is_some();
+        let ends = self.path_item(name).is_some_and(|path| path.template().ends_with('/'));
+        if sends && ends { "/" } else { "" }
+    }
+
+    /// Returns the path of the document for an operation.
+    fn path_item(&self, name: OperationName) -> Option<&'a PathItem> {
+        match name {
+            OperationName::List => self.collection,
+            OperationName::Create if self.creates_at_item() => self.item,
+            OperationName::Create => self.creator.or(self.collection),
+            _ => self.item,
+        }
     }
 
     /// Returns the description of an operation in the document.
     fn described(&self, name: OperationName) -> Option<&'a ApiOperation> {
-        let (path, methods): (_, &[Method]) = match name {
-            OperationName::List => (self.collection, &[Method::GET]),
-            OperationName::Create if self.creates_at_item() => (self.item, &[Method::PUT, Method::POST]),
-            OperationName::Create => (self.collection, &[Method::POST]),
-            OperationName::Get | OperationName::Compare => (self.item, &[Method::GET]),
-            OperationName::Update => (self.item, &UPDATES),
-            OperationName::Delete => (self.item, &[Method::DELETE]),
+        let methods: &[Method] = match name {
+            OperationName::Create if self.creates_at_item() => &[Method::PUT, Method::POST],
+            OperationName::Create => &[Method::POST],
+            OperationName::List | OperationName::Get | OperationName::Compare => &[Method::GET],
+            OperationName::Update => &UPDATES,
+            OperationName::Delete => &[Method::DELETE],
         };
-        methods.iter().find_map(|method| path?.operation(method))
+        let path = self.path_item(name)?;
+        methods.iter().find_map(|method| path.operation(method))
     }
 
     fn request(
@@ -304,19 +324,13 @@ impl<'a> Inference<'a> {
         let method =
             convention.map(|convention| described.map_or(convention, |known| known.method().clone()));
         let id_field = &self.identity.id;
-        let path = match (name, described.is_some()) {
-            (OperationName::Create, true) if self.creates_at_item() => {
-                self.item.map_or_else(String::new, |item| self.target.template_of(item, id_field))
-            }
-            (OperationName::List | OperationName::Create, true) | (OperationName::List, false) => {
-                self.collection_template()
-            }
-            (OperationName::Create, false) if self.target.is_collection => self.target.collection_template(),
-            (_, true) => self.item.map_or_else(String::new, |item| self.target.template_of(item, id_field)),
-            (_, false) => self.target.item_template(id_field),
+        let path = match (name, self.path_item(name).filter(|_| described.is_some())) {
+            (_, Some(path)) => self.target.template_of(path, id_field),
+            (OperationName::List, None) => self.collection_template(),
+            (OperationName::Create, None) if self.target.is_collection => self.target.collection_template(),
+            (_, None) => self.target.item_template(id_field),
         };
-        let slash = if self.slashed(name).is_some() { "/" } else { "" };
-        (method.map(|method| method.to_string()), Some(path + slash))
+        (method.map(|method| method.to_string()), Some(path + self.slash(name)))
     }
 
     fn collection_template(&self) -> String {

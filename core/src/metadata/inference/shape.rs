@@ -39,11 +39,11 @@ impl Shape {
         target: &Target,
         collection: Option<&PathItem>,
         item: Option<&PathItem>,
+        create: Option<&ApiOperation>,
     ) -> Self {
         let answer = |path: Option<&'_ PathItem>, method| path?.operation(method)?.response_schema().cloned();
         let describes = |schema: &Pointer| !document.properties(schema).is_empty();
-        let enveloped =
-            answer(item, &Method::GET).and_then(|read| envelope(document, &read, collection, item));
+        let enveloped = answer(item, &Method::GET).and_then(|read| envelope(document, &read, create, item));
         let (envelope, inner) = enveloped.unzip();
         let read = || DESCRIBING.iter().filter_map(|method| answer(item, method)).find(describes);
         let read = inner.or_else(read);
@@ -86,10 +86,9 @@ pub fn update(item: Option<&PathItem>) -> Option<&ApiOperation> {
 fn envelope(
     document: &OpenApi,
     read: &Pointer,
-    collection: Option<&PathItem>,
+    create: Option<&ApiOperation>,
     item: Option<&PathItem>,
 ) -> Option<(String, Pointer)> {
-    let create = collection.and_then(|path| path.operation(&Method::POST));
     let requests = create.into_iter().chain(update(item));
     let written: BTreeSet<String> = requests
         .filter_map(|operation| operation.structured_request_schema())

@@ -73,6 +73,22 @@ impl Target {
         best(document, &names, self.is_collection)
     }
 
+    /// Returns the path of the document with the POST request that creates a resource: that of the collection, or one
+    /// such as `/users/create`.
+    pub fn creator<'d>(&self, document: &'d OpenApi) -> Option<&'d PathItem> {
+        let create = Name::Literal("create".to_owned());
+        let below: Vec<Name> = self.collection().iter().cloned().chain([create]).collect();
+        let is_literal = |item: &&PathItem| item.segments().last().is_some_and(|it| it.literal().is_some());
+        let below = || best(document, &below, false).filter(is_literal);
+        let has_post = |item: &&PathItem| item.operation(&Method::POST).is_some();
+        self.best_collection(document).filter(has_post).or_else(|| below().filter(has_post))
+    }
+
+    /// Whether a path of the document is below the collection.
+    pub fn is_below(&self, item: &PathItem) -> bool {
+        item.segments().len() > self.collection().len()
+    }
+
     /// Converts a path of the document to a template: `{v}` becomes the placeholder of `v`. If `v` is not an
     /// identifier, it becomes the placeholder that is inferred for this segment without a document.
     pub fn template_of(&self, item: &PathItem, id_field: &str) -> String {

@@ -70,6 +70,30 @@ fn a_resource_may_be_created_at_its_own_address() {
     assert_eq!(create("/keys/"), "POST /keys/{{/name}}");
 }
 
+#[test]
+fn a_resource_may_be_created_at_a_path_below_the_collection() {
+    let users = document(&["GET /users", "POST /users/create", "GET,PUT,DELETE /users/{id}"]);
+    assert_snapshot!(yaml(&infer("/users/", Some(&users)).unwrap()), @"
+    operations:
+        create:
+            path: ./create
+    resource:
+        alias: '{{/id}}'
+        id: '{{/id}}'
+    ");
+    let create = |document| request("/users/", Some(document), OperationName::Create);
+    assert_eq!(create(&users), "POST /users/create");
+    let with_slash = document(&["GET /users/", "POST /users/create/", "GET,PUT /users/{id}/"]);
+    assert_eq!(create(&with_slash), "POST /users/create/");
+    let with_both = document(&["GET,POST /users", "POST /users/create", "GET,PUT /users/{id}"]);
+    assert_eq!(create(&with_both), "POST /users");
+    let named_create = document(&["GET /users", "GET,POST,PUT /users/{id}"]);
+    assert_eq!(create(&named_create), "PUT /users/{{/id}}");
+    assert!(
+        collections(&document(&["GET /users", "POST /users/create", "GET /users/{id}"])).contains("/users")
+    );
+}
+
 #[rstest]
 #[case::required("{id: {readOnly: true}, name: {}, slug: {}}", "[slug]", "id", "slug")]
 #[case::not_required("{slug: {}, name: {}}", "[]", "id", "name")]
