@@ -270,6 +270,7 @@ fn the_answer_at_the_base_url_has_no_meaning(#[case] status: u16) {
 #[case::file(&["init", "openapi.json", "--server", "<server>", "--openapi", "openapi.json"], 2, "cannot use the directory")]
 #[case::header(&["init", "shop", "--server", "<server>", "-H", "canary"], 2, "--header is not a header")]
 #[case::header_text(&["init", "shop", "--server", "<server>", "-H", "Cookie: session=${KEY}"], 2, "refers to a variable in another text")]
+#[case::header_unset(&["init", "shop", "--server", "<server>", "-H", "A: Bearer ${UNSET}"], 2, "--header A has no value; set the environment variable UNSET")]
 #[case::unreachable(&["init", "shop", "--server", "http://127.0.0.1:1"], 6, "cannot fetch the OpenAPI document")]
 #[case::no_server(&["init", "shop"], 1, "--server <URL>")]
 fn refused(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
@@ -332,6 +333,7 @@ fn a_private_authority_is_named_in_the_context() {
     };
     let run = init(&[]);
     assert!(run.code == 6 && run.stderr.contains("; name its authority in http.tls"), "{run}");
+    assert!(run.stderr.contains("hint: --ca-cert FILE names the authority in the new context"), "{run}");
     assert!(!fresh.home.path(".declarest/configs/contexts.yaml").exists());
     fresh.home.write("ca.pem", &authority.pem());
     let run = init(&["--ca-cert", "ca.pem"]);

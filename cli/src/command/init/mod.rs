@@ -14,6 +14,7 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{Mode, write_atomically};
 use declarest_core::secrets::Secret;
 use declarest_core::sync::{self, Options, Plan, Stop};
+use declarest_core::variable::referred;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
@@ -102,12 +103,13 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
         let probe = with_context(&stored, &new, true)?;
         let probing = invocation.on(&probe, &new.name)?;
         let client = probing.client(probing.context()?, None)?;
-        block_on(async {
+        let reached = block_on(async {
             let is_optional = new.bundle.is_some() || arguments.no_import;
             let document = openapi::find(arguments.openapi.as_deref(), is_optional, &client).await?;
             openapi::reach(&client).await?;
             Ok(document)
-        })?
+        });
+        reached.map_err(|failure: Failure| failure.with_hint(|failure| arguments.hint(failure)))?
     };
     new.openapi = document.as_ref().map(|document| document.setting(&new.directory));
     // Create what is missing.
@@ -149,6 +151,12 @@ pub fn run(arguments: &InitArguments, invocation: &Invocation) -> Result<(), Fai
 }
 
 impl InitArguments {
+    /// Returns a hint for a message that names a setting of the context, which does not exist yet.
+    fn hint(&self, failure: &Failure) -> Option<String> {
+        let lacks_authority = self.ca_cert.is_none() && failure.message().contains("http.tls");
+        lacks_authority.then(|| "--ca-cert FILE names the authority in the new context".to_owned())
+    }
+
     /// Returns the context to create, without the `OpenAPI` document.
     fn context(&self, invocation: &Invocation) -> Result<NewContext, Failure> {
         let directory = absolute(&self.directory).map_err(|error| {
@@ -171,7 +179,7 @@ impl InitArguments {
             server: self.server.trim().to_owned(),
             openapi: None,
             bundle: self.bundle.as_deref().map(placed).transpose()?,
-            headers: self.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?,
+            headers: self.header.iter().map(|text| header(text, invocation)).collect::<Result<_, _>>()?,
             secret_store,
             name,
         })
@@ -190,7 +198,7 @@ fn placed(bundle: &str) -> Result<String, Failure> {
     }
 }
 
-fn header(text: &str) -> Result<CustomHeader, Failure> {
+fn header(text: &str, invocation: &Invocation) -> Result<CustomHeader, Failure> {
     let parts = text.split_once([':', '=']).map(|(name, value)| (name.trim(), value.trim()));
     let (name, value) = parts
         .filter(|(name, value)| http::HeaderName::from_bytes(name.as_bytes()).is_ok() && !value.is_empty())
@@ -204,6 +212,11 @@ fn header(text: &str) -> Result<CustomHeader, Failure> {
         let forms = "write \"${NAME}\" as the whole value, or after one word, such as \"Bearer ${NAME}\"";
         return Err(Failure::invalid(format!(
             "--header {name} refers to a variable in another text; {forms}"
+        )));
+    }
+    if let Some(unset) = referred(value).filter(|name| invocation.environment.get(name).is_none()) {
+        return Err(Failure::invalid(format!(
+            "--header {name} has no value; set the environment variable {unset}"
         )));
     }
     let (header, prefix) = (Text(name.to_owned()), prefix.map(str::to_owned));
