@@ -150,14 +150,13 @@ impl Evaluation<'_> {
 
     /// Encodes `value` for the media type of the request, such as a form; if it is unknown, in the payload's own format. A string that
     /// transforms made of a structured payload is sent without quotes, unless the media type is structured: quotes
-    /// would corrupt keys and certificates.
+    /// would corrupt keys and certificates. A text is sent as its bytes if the media type is binary.
     fn encode(&self, rendered: &Rendered, value: &Value, transformed: bool) -> Result<Body, MetadataError> {
         let media_type = rendered.content_type.clone();
         let known = Descriptor::from_media_type(&media_type);
-        let structured = known.as_ref().is_some_and(|known| known.payload_type.class() == Class::Structured);
+        let class = known.as_ref().map(|known| known.payload_type.class());
         if let Value::String(text) = value
-            && transformed
-            && !structured
+            && (transformed && class != Some(Class::Structured) || class == Some(Class::Binary))
         {
             return Ok(Body { media_type, bytes: text.clone().into_bytes() });
         }

@@ -267,6 +267,12 @@ fn sent(document: &str, extension: Option<&str>, payload: &Value) -> String {
     "{a: 1}",
     "/shops/rio: cannot encode the payload as application/octet-stream: cannot encode as octet-stream, the whole document: a binary payload needs bytes, not an object"
 )]
+#[case::binary_is_the_text(
+    "operations: {update: {headers: {Content-Type: application/octet-stream}}}",
+    Some("txt"),
+    "hello",
+    "text/plain|application/octet-stream||hello"
+)]
 #[case::nothing_is_required_of_text(
     "resource: {requiredAttributes: [/a], alias: \"{{/x}}\"}",
     Some("xml"),
