@@ -12,8 +12,7 @@ use crate::invocation::Invocation;
 /// states a correction, which follows a semicolon.
 pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
     let (cause, context) = (failure.cause()?, invocation.opened_context()?);
-    if context.statuses.are_all_missing() {
-        let advice = "the server answered 404 to each request; if its base URL is wrong, correct managedServer.http.url";
+    if let Some(advice) = base_url(invocation) {
         return Some(advice.to_owned());
     }
     if cause.category == Category::Transport && context.statuses.show_overload() {
@@ -37,6 +36,13 @@ pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns a hint if the server answered 404 to each request.
+pub fn base_url(invocation: &Invocation) -> Option<&'static str> {
+    invocation.opened_context()?.statuses.are_all_missing().then_some(
+        "the server answered 404 to each request; if its base URL is wrong, correct managedServer.http.url",
+    )
 }
 
 /// Returns a hint that names the path of the repository that the author of `path` probably meant.

@@ -166,14 +166,19 @@ fn existing_metadata_is_kept() {
 
 /// The document states the title as the name, but titles are not unique, empty or have slashes.
 #[rstest]
-#[case::duplicates(&["Rio", "Rio"])]
-#[case::slashes(&["Rio", "Lima/Callao"])]
-#[case::no_name(&["Rio", ""])]
-fn files_have_the_names_of_ids_if_other_names_are_not_usable(#[case] titles: &[&str]) {
+#[case::duplicates(&[json!("Rio"), json!("Rio")])]
+#[case::slashes(&[json!("Rio"), json!("Lima/Callao")])]
+#[case::no_name(&[json!("Rio"), json!("")])]
+#[case::absent(&[json!("Rio"), json!(null)])]
+fn files_have_the_names_of_ids_if_other_names_are_not_usable(#[case] titles: &[Value]) {
     let place = place();
     for (number, title) in titles.iter().enumerate() {
         let id = format!("n{}", number + 3);
-        place.server.put(&format!("/api/boards/{id}"), json!({"id": id, "title": title, "size": 1}));
+        let mut board = json!({"id": id, "size": 1});
+        if !title.is_null() {
+            board["title"] = title.clone();
+        }
+        place.server.put(&format!("/api/boards/{id}"), board);
     }
     let run = place.run(&["import", "--infer-metadata"]);
     assert_eq!(run.code, 0, "{run}");

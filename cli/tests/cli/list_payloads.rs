@@ -77,6 +77,35 @@ fn files_have_the_payloads_of_reads(#[case] command: &[&str]) {
     assert_eq!(run.code, 0, "{run}");
 }
 
+/// The path of a member does not show the parts of such an alias.
+#[rstest]
+#[case::entries("")]
+#[case::names("operations: {list: {mode: names}}\n")]
+fn files_have_the_payloads_of_reads_with_composed_aliases(#[case] list: &str) {
+    let metadata = format!("resource: {{id: /id, alias: '{{{{/id}}}}.{{{{/tier}}}}'}}\n{list}");
+    let server = shops(whole);
+    server.put("/shops/lima", json!({"id": "lima", "hours": "9-12", "tier": "free"}));
+    let place = Place::new(server, &[("shops/_/metadata.yaml", &metadata)]);
+    for command in [&["import"][..], &["resource", "save", "/shops/", "--force"]] {
+        let run = place.run(command);
+        assert_eq!(run.code, 0, "{run}");
+        let rio = place.home.read("repo/shops/rio.gold/resource.json");
+        assert!(rio.contains("\"hours\": \"8-20\""), "{rio}");
+    }
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+/// Files with the entries of the list would lack attributes.
+#[test]
+fn members_whose_read_cannot_be_evaluated_are_not_saved() {
+    let get = "operations: {get: {transforms: [{jqExpression: 'error(\"no\")'}]}}\n";
+    let place = Place::new(shops(whole), &[("shops/_/metadata.yaml", get)]);
+    let run = place.run(&["import"]);
+    assert!(run.code == 2 && run.stdout.contains("/shops  not imported"), "{run}");
+    assert!(!place.has("shops/rio"), "{run}");
+}
+
 /// One read confirms a list, and a list is sufficient if the server does not allow reads.
 #[rstest]
 #[case::confirmed(without_hours)]

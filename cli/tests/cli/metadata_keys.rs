@@ -94,6 +94,10 @@ const CASES: &[Case] = &[
         &[(RENDER_GET, r#""absent":{"jq":".code == 7","status":[400]}"#), (TEXT, "+ /depots/north")],
     ),
     ("operations: {get: {from: list}}", &[(RENDER_GET, r#""from":"list""#), (TEXT, "+ /depots/north")]),
+    (
+        "operations: {list: {absent: {status: [404], jq: .code == 7}}}",
+        &[(RENDER_LIST, r#""absent":{"jq":".code == 7","status":[404]}"#)],
+    ),
     ("operations: {list: {mode: names}}", &[(RENDER_LIST, r#""mode":"names""#)]),
     (
         "operations: {list: {pagination: {style: page, parameter: p, size: 50, sizeParameter: n, start: 0, items: /shops}}}",

@@ -88,3 +88,61 @@ fn the_id_of_a_new_parent_is_looked_up() {
     assert_eq!(place.server.all()["/books/n8"]["author"], "n7");
     assert_eq!(place.server.writes(), ["POST /authors 204", "POST /books 200"]);
 }
+
+/// The server never gets the name of a parent in the place of its id.
+#[test]
+fn a_member_without_its_parent_is_not_created() {
+    let place = place(&[
+        ("authors/kim/resource.json", r#"{"name": "kim"}"#),
+        ("authors/kim/books/one/resource.json", r#"{"title": "one"}"#),
+    ]);
+    for command in ["apply", "create"] {
+        let run = place.run(&["resource", command, "/authors/kim/books/one"]);
+        assert_eq!(run.code, 3, "{run}");
+        assert!(run.stderr.contains("its parent /authors/kim does not exist on the server"), "{run}");
+    }
+    assert_eq!(place.server.writes(), Vec::<String>::new());
+    let run = place.run(&["resource", "create", "/authors/kim", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.all()["/books/n8"]["author"], "n7");
+}
+
+/// The list of the books fails, so only the caller decides that the book does not exist.
+#[test]
+fn a_requested_create_has_the_id_of_the_parent() {
+    let server = ApiServer::start(&["/authors", "/books"], |request, store| {
+        if request.is("GET", "/books") { Answer::missing() } else { enveloped(request, store) }
+    });
+    let place = with_server(
+        server,
+        &[
+            ("authors/kim/resource.json", r#"{"name": "kim"}"#),
+            ("authors/kim/books/one/resource.json", r#"{"title": "one"}"#),
+        ],
+    );
+    place.server.put("/authors/a1", json!({"id": "a1", "name": "kim"}));
+    let run = place.run(&["resource", "create", "/authors/kim/books/one"]);
+    assert_eq!(place.server.writes(), ["POST /books 200"], "{run}");
+    assert!(place.server.all().values().any(|book| book["author"] == "a1"), "{run}");
+}
+
+/// The path of the member does not show its names.
+#[test]
+fn a_member_with_a_composed_alias_is_found_below_its_parent() {
+    let server = ApiServer::rest(&["/accounts", "/accounts/*/keys"], Ids::Given);
+    server.put("/accounts/a1", json!({"id": "a1", "name": "one"}));
+    server.put("/accounts/a1/keys/k7", json!({"id": "k7", "name": "build"}));
+    let metadata = [
+        ("accounts/_/metadata.yaml", "resource: {id: /id, alias: 'sa.{{/name}}'}\n"),
+        ("accounts/_/keys/_/metadata.yaml", "resource: {id: /id, alias: 'key.{{/name}}'}\n"),
+        ("accounts/sa.one/resource.json", r#"{"name": "one"}"#),
+    ];
+    let place = Place::new(server, &metadata);
+    let run = place.run(&["resource", "get", "/accounts/sa.one/keys/key.build"]);
+    assert!(run.code == 0 && run.stdout.contains("\"k7\""), "{run}");
+    let run = place.run(&["resource", "delete", "/accounts/sa.one/keys/key.build", "--yes"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.writes(), ["DELETE /accounts/a1/keys/k7 204"]);
+    let run = place.run(&["resource", "get", "/accounts/sa.one/keys/key.build"]);
+    assert_eq!(run.code, 3, "{run}");
+}

@@ -445,6 +445,14 @@ fn wrong_base_url(#[case] arguments: &[&str]) {
         "the server answered 404 to each request; if its base URL is wrong, correct managedServer.http.url";
     let run = world.run(arguments);
     assert!(run.code != 0 && run.stderr.contains(hint), "{run}");
+    // The answer 404 proves that a resource whose request states its name is absent.
+    let put = "operations: {create: {method: PUT, path: './{{/id}}'}}\nresource: {id: /name, alias: /name}\n";
+    world.declare("parks/_/metadata.yaml", put);
+    for park in ["north", "south", "west"] {
+        world.declare(&format!("parks/{park}/resource.yaml"), &format!("name: {park}\n"));
+    }
+    let run = world.run(&["plan", "/parks"]);
+    assert!(run.code == 0 && run.stdout.contains("3 to create") && run.stderr.contains(hint), "{run}");
 
     world.home.write(".declarest/configs/contexts.yaml", &catalogue);
     let run = world.run(arguments);

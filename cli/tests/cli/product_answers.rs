@@ -55,6 +55,52 @@ fn names_with_slashes_are_reported() {
     assert_eq!(run.code, 0, "{run}");
 }
 
+/// A path does not show a slash at the end, or two in sequence.
+#[test]
+fn names_with_slashes_are_not_other_names() {
+    let server = ApiServer::rest(&["/services"], Ids::Given);
+    for (id, name) in ["http", "http/", "disk /", "a//b"].iter().enumerate() {
+        server.put(&format!("/services/{id}"), json!({"id": id.to_string(), "name": name}));
+    }
+    let place = Place::new(server, &[("services/_/metadata.yaml", "resource: {id: /id, alias: /name}\n")]);
+    for command in [&["import"][..], &["resource", "list", "/services"]] {
+        let run = place.run(command);
+        assert!(
+            run.code == 0 && run.stderr.contains("/services: http/ and 2 more names have a slash"),
+            "{run}"
+        );
+    }
+    assert!(place.has("services/http/resource.json"));
+    place.home.write("repo/_/metadata.yaml", "resource: {pathNames: percentEncoded}\n");
+    let run = place.run(&["import"]);
+    assert!(run.stdout.contains("/services  3 saved, 1 existing"), "{run}");
+}
+
+#[test]
+fn names_that_no_path_can_have_are_reported() {
+    let server = ApiServer::rest(&["/tags"], Ids::Given);
+    for (id, name) in ["ops", "..", "_", ".git"].iter().enumerate() {
+        server.put(&format!("/tags/{id}"), json!({"id": id.to_string(), "name": name}));
+    }
+    let place = Place::new(server, &[("tags/_/metadata.yaml", "resource: {id: /id, alias: /name}\n")]);
+    let impossible = "/tags: the name .. cannot be part of a path\n";
+    let reserved = "/tags: _ and 1 more names cannot be those of directories; to include such resources, state \
+                    resource.pathNames: percentEncoded in _/metadata.yaml";
+    for command in
+        [&["import"][..], &["resource", "list", "/tags"], &["resource", "save", "/tags/", "--force"]]
+    {
+        let run = place.run(command);
+        assert!(run.code == 0 && run.stderr.contains(impossible) && run.stderr.contains(reserved), "{run}");
+    }
+    assert!(place.has("tags/ops"));
+    place.home.write("repo/_/metadata.yaml", "resource: {pathNames: percentEncoded}\n");
+    let run = place.run(&["import"]);
+    assert!(run.stdout.contains("/tags  2 saved, 1 existing") && run.stderr.contains(impossible), "{run}");
+    assert!(!run.stderr.contains("directories"), "{run}");
+    let run = place.run(&["plan", "/", "-r", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
 /// It writes one resource, and fails to write others at the same time.
 #[test]
 fn a_server_that_fails_many_requests_may_be_overloaded() {

@@ -43,7 +43,7 @@ impl Place {
         self.home.run_with(args, &[("DECLAREST_IGNORE_WARNINGS", "1"), ("TERM", "xterm")], stdin)
     }
 
-    fn has(&self, file: &str) -> bool {
+    pub fn has(&self, file: &str) -> bool {
         self.home.path("repo").join(file).exists()
     }
 

@@ -6,7 +6,7 @@ use super::MetadataError;
 use super::identity::{IdentityRules, WELL_KNOWN};
 use super::page_members::describes_pages;
 use crate::language::template::IdentityTemplate;
-use crate::path::{LogicalPath, PathNames};
+use crate::path::{LogicalPath, PathError, PathNames};
 use crate::payload::{Object, Value};
 
 /// Members of an object that commonly hold the entries of a list.
@@ -109,9 +109,11 @@ impl Entry {
     }
 
     /// Returns the logical path of the entry in `collection`, whose segments name resources as `names`. Slashes in a
-    /// literal alias add levels.
+    /// literal alias add levels. A path does not show one at the end, or several in sequence, so they are errors.
     pub fn path(&self, collection: &LogicalPath, names: PathNames) -> Result<LogicalPath, MetadataError> {
+        let is_lossy = || self.alias.ends_with('/') || self.alias.contains("//");
         let path = match names {
+            PathNames::Literal if is_lossy() => Err(PathError::NotASegment(self.alias.clone())),
             PathNames::Literal => collection.join(&self.alias),
             PathNames::PercentEncoded => {
                 names.check(&self.alias).and_then(|name| collection.child(&names.encode(name)))

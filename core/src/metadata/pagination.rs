@@ -56,6 +56,8 @@ pub struct Pager<'a> {
     total: u64,
     /// Whether a response states that the list has no further entries.
     complete: bool,
+    /// Whether the last response states that the list has further entries.
+    states_more: bool,
     /// The length of a first page that is shorter than metadata states. The server may have this limit without a sign.
     limit: Option<u64>,
 }
@@ -78,8 +80,9 @@ impl<'a> Pager<'a> {
     fn new(rules: &'a Rules, collection: &'a LogicalPath) -> Self {
         let numbered = rules.pagination().and_then(Pagination::numbered);
         let position = numbered.map_or(0, |numbered| numbered.start.into());
-        let (pages, entries, total, complete, limit) = (0, Some(0), 0, false, None);
-        Self { rules, collection, position, pages, entries, total, complete, limit }
+        let (pages, entries, total, limit) = (0, Some(0), 0, None);
+        let (complete, states_more) = (false, false);
+        Self { rules, collection, position, pages, entries, total, complete, states_more, limit }
     }
 
     /// Returns whether [`NextPage::End`] is certain: metadata describes the pages, a response states a matching
@@ -91,6 +94,13 @@ impl<'a> Pager<'a> {
     /// Returns whether the current page was requested only because the first one has the length of a usual page.
     pub fn guesses(&self) -> bool {
         self.limit.is_some()
+    }
+
+    /// Returns whether the last page that was read may be that of the list although another one was requested: pages have
+    /// numbers or offsets, and its answer does not state another page.
+    pub fn may_be_last(&self) -> bool {
+        let is_numbered = self.rules.pagination().is_some_and(|pagination| pagination.numbered().is_some());
+        is_numbered && self.pages > 0 && !self.states_more
     }
 
     /// The number of entries on the pages before transforms, if they can be counted.
@@ -127,6 +137,7 @@ impl<'a> Pager<'a> {
             return Ok(NextPage::End);
         }
         let more = self.more(&page);
+        self.states_more = more != NextPage::End;
         let next = match self.rules.pagination() {
             Some(Pagination::Whole) => return Ok(NextPage::End),
             None => return Ok(more),

@@ -1,7 +1,7 @@
 //! Compiled rules: the merged documents that govern the same paths.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use http::{HeaderName, Method, StatusCode};
@@ -39,8 +39,8 @@ pub struct Rules {
     pub(super) identity: IdentityRules,
     pub(super) remote_collection: Option<Template>,
     pub(super) depends_on: Vec<Template>,
-    /// The condition of `get.absent`.
-    absent: Option<jq::Query>,
+    /// The conditions of `absent`.
+    absent: BTreeMap<OperationName, jq::Query>,
     operations: Vec<OperationRules>,
     pub(super) patterns: Vec<PathPattern>,
     /// The number of segments of the deepest collection whose document also applies to descendants.
@@ -88,14 +88,17 @@ impl Rules {
         let depends_on =
             resolved.depends_on.iter().filter_map(|text| Template::parse(text, Kind::ResourcePath).ok());
         let depends_on = depends_on.collect();
-        let absent = resolved.operation(OperationName::Get).absent.as_ref();
-        let absent = absent.and_then(|absent| jq::Query::compile(absent.jq.as_deref()?).ok());
+        let condition = |name| {
+            let absent = resolved.operation(name).absent.as_ref()?;
+            Some((name, jq::Query::compile(absent.jq.as_deref()?).ok()?))
+        };
+        let absent: BTreeMap<_, _> = OperationName::ALL.into_iter().filter_map(condition).collect();
         let patterns = patterns(&resolved, remote_collection.as_ref(), &operations);
         let format = match resolved.format {
             Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),
             Some(Format::Any) | None => None,
         };
-        let runs_jq = absent.is_some()
+        let runs_jq = !absent.is_empty()
             || OperationName::ALL.into_iter().any(|operation| resolved.steps(operation).any(Step::runs_jq));
         let reads = |step: &Step| matches!(step, Step::Jq(text) if calls_resource(text));
         let of_resources = OperationName::ALL.into_iter().filter(|name| *name != OperationName::List);
@@ -285,21 +288,22 @@ impl Rules {
         self.resolved.operation(OperationName::List).pagination.as_ref()
     }
 
-    /// The status codes by which `get.absent` recognises absence.
-    pub fn absent_statuses(&self) -> &[u16] {
-        let absent = self.resolved.operation(OperationName::Get).absent.as_ref();
+    /// The status codes by which `absent` of an operation recognises absence.
+    pub fn absent_statuses(&self, operation: OperationName) -> &[u16] {
+        let absent = self.resolved.operation(operation).absent.as_ref();
         absent.and_then(|absent| absent.status.as_deref()).unwrap_or_default()
     }
 
-    /// Whether an answer to `get` means that the resource does not exist, according to `get.absent`. An expression
-    /// that fails is not true. Blocks while it runs.
-    pub fn means_absent(&self, status: StatusCode, answer: &Value) -> bool {
-        let Some(absent) = &self.resolved.operation(OperationName::Get).absent else { return false };
+    /// Whether an answer means that the resource does not exist, or that the list has no entries, according to `absent` of
+    /// the operation. An expression that fails is not true. Blocks while it runs.
+    pub fn means_absent(&self, operation: OperationName, status: StatusCode, answer: &Value) -> bool {
+        let Some(absent) = &self.resolved.operation(operation).absent else { return false };
         let has_status = match &absent.status {
             Some(statuses) => statuses.contains(&status.as_u16()),
             None => status.is_success(),
         };
-        let holds = || self.absent.as_ref().is_none_or(|condition| condition.holds(answer).unwrap_or(false));
+        let condition = self.absent.get(&operation);
+        let holds = || condition.is_none_or(|condition| condition.holds(answer).unwrap_or(false));
         has_status && holds()
     }
 
@@ -346,7 +350,7 @@ impl Rules {
             && only_reduces(OperationName::List)
             && self.resolved.operation(OperationName::Get).path.is_none()
             && !self.lists_names()
-            && self.absent.is_none()
+            && !self.absent.contains_key(&OperationName::Get)
             && self.resolved.write_only_attributes.is_empty()
             && !self.resolved.steps(OperationName::Compare).any(Step::runs_jq)
     }

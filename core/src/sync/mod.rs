@@ -57,7 +57,7 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     let (report, had_work) = match options.mode {
         Mode::Observe => {
             let mut plan = surveyor.survey(selection).await;
-            Box::pin(plan.refuse_referred(session)).await;
+            Box::pin(plan.refuse_unsendable(session)).await;
             let had_work = plan.has_work();
             (plan.observed(stop), had_work)
         }

@@ -19,6 +19,7 @@ mod bulk;
 mod completion;
 mod copies;
 mod deletions;
+mod empty_lists;
 mod first_sync;
 mod hidden_resources;
 mod late_lists;

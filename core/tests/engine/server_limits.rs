@@ -1,5 +1,8 @@
 //! Servers with a smaller limit for pages than metadata states, which they do not state.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use declarest_core::sync::Outcome;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -106,8 +109,8 @@ async fn a_page_of_the_servers_size_is_not_the_last_one(
 #[rstest]
 #[case::empty(100, capped, 2)]
 #[case::late(100, capped_late, 2)]
-#[case::missing(100, strict, 2)]
-#[case::third_page(200, strict, 3)]
+#[case::missing(100, strict, 3)]
+#[case::third_page(200, strict, 4)]
 #[case::another_length(37, only_first, 1)]
 #[tokio::test]
 async fn a_list_of_that_length_may_be_whole(
@@ -123,6 +126,61 @@ async fn a_list_of_that_length_may_be_whole(
     let log = server.log();
     let before = log.iter().take_while(|request| !request.is_write());
     assert_eq!(before.filter(|request| request.is("GET", "/labels")).count(), pages);
+}
+
+/// Metadata states the size of the pages.
+#[rstest]
+#[case::one_page(LIMIT, 3)]
+#[case::two_pages(2 * LIMIT, 4)]
+#[tokio::test]
+async fn a_full_page_may_be_the_last_one(
+    #[values("offset", "page")] style: &str,
+    #[case] others: usize,
+    #[case] requests: usize,
+) {
+    let server = labels(others, false, strict);
+    let pagination = format!("{{style: {style}, parameter: {style}, sizeParameter: limit, size: {LIMIT}}}");
+    let report = world(&pagination).sync_on(server.url(), &[]).await;
+    assert_eq!((report.outcome, report.stats.created), (Outcome::Succeeded, 1), "{report:?}");
+    let log = server.log();
+    let before = log.iter().take_while(|request| !request.is_write());
+    // The last page is requested again after the answer 404.
+    assert_eq!(before.filter(|request| request.is("GET", "/labels")).count(), requests);
+}
+
+/// A gateway answers 404 while it has no server.
+#[rstest]
+#[case::stated(&LIMIT.to_string())]
+#[case::larger("1000")]
+#[tokio::test]
+async fn a_gateway_without_a_server_does_not_end_a_list(
+    #[values("offset", "page")] style: &str,
+    #[case] size: &str,
+) {
+    let answered = Arc::new(AtomicBool::default());
+    let seen = Arc::clone(&answered);
+    let server = ApiServer::start(&["/labels"], move |request, store| {
+        if !request.is("GET", "/labels") {
+            return request.rest(store, Ids::Given);
+        }
+        if seen.swap(true, Ordering::Relaxed) {
+            return Answer::missing();
+        }
+        page(&store.members("/labels"), 0, LIMIT)
+    });
+    for index in 0..LIMIT {
+        server.put(&format!("/labels/a{index:04}"), json!({"id": format!("a{index:04}"), "name": index}));
+    }
+    server.put("/labels/z1", json!({"id": "z1", "name": "zeta"}));
+    let pagination = format!("{{style: {style}, parameter: {style}, sizeParameter: limit, size: {size}}}");
+    // 404 as the answer to a list does not make the last page exist.
+    let stated = format!("{pagination}, absent: {{status: [404]}}");
+    for pagination in [pagination, stated] {
+        answered.store(false, Ordering::Relaxed);
+        let (_, message) = failure(&world(&pagination).sync_on(server.url(), &[]).await);
+        assert!(message.contains("HTTP 404") || message.contains("status 404"), "{message}");
+    }
+    assert_eq!(server.writes(), Vec::<String>::new());
 }
 
 /// The server ignores the parameters of the next page, or does not know them.
@@ -143,6 +201,38 @@ async fn a_list_without_further_pages_proves_no_absence(
     world.declare("labels/zeta/resource.json", r#"{"name":"label 7"}"#);
     assert_eq!(world.sync_on(server.url(), &[]).await.stats.unchanged, 1);
     assert_eq!(server.writes(), Vec::<String>::new());
+}
+
+/// A page that states a further one is not the last one.
+#[rstest]
+#[case::total(|members: &[Value]| json!({"total": 2 * LIMIT, "results": members}))]
+#[case::sign(|members: &[Value]| json!({"hasMore": true, "results": members}))]
+#[tokio::test]
+async fn a_missing_page_that_was_stated_does_not_end_a_list(#[case] first: fn(&[Value]) -> Value) {
+    let server = ApiServer::start(&["/labels"], move |request, store| match request.is("GET", "/labels") {
+        true if skipped(request, LIMIT) > 0 => Answer::missing(),
+        true => Answer::json(200, &first(&store.members("/labels"))),
+        false => request.rest(store, Ids::Given),
+    });
+    for index in 0..LIMIT {
+        server.put(&format!("/labels/a{index:04}"), json!({"id": format!("a{index:04}"), "name": index}));
+    }
+    let pagination = format!("{{style: page, parameter: page, size: {LIMIT}}}");
+    let (_, message) = failure(&world(&pagination).sync_on(server.url(), &[]).await);
+    assert!(message.contains("404"), "{message}");
+    assert_eq!(server.writes(), Vec::<String>::new());
+}
+
+/// Django REST framework states the end by null, and `count` counts all entries. It answers 404 to a further page.
+#[tokio::test]
+async fn a_full_page_of_django_may_be_the_last_one() {
+    let server = labels(LIMIT, false, |request, members| match skipped(request, LIMIT) {
+        0 => Answer::json(200, &json!({"count": members.len(), "next": null, "results": members})),
+        _ => Answer::missing(),
+    });
+    let pagination = format!("{{style: page, parameter: page, size: {LIMIT}}}");
+    let report = world(&pagination).sync_on(server.url(), &[]).await;
+    assert_eq!(report.stats.created, 1, "{report:?}");
 }
 
 /// Without metadata about pages: Django REST framework states the end by null, and `count` counts all entries.

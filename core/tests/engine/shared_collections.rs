@@ -29,8 +29,32 @@ const SERVICES: (&str, &str) = (
     "resource: {id: /name, alias: /name, remoteCollectionPath: /services}\noperations: {get: {path: './{{/host}}!{{/name}}'}, delete: {path: './{{/host}}!{{/name}}'}}",
 );
 
+/// The same, and the list of a host has only its services.
+const LISTED_SERVICES: (&str, &str) = (
+    SERVICES.0,
+    r#"
+resource: {id: /name, alias: /name, remoteCollectionPath: /services}
+operations:
+  create: {method: PUT, path: './{{/host}}!{{/name}}'}
+  get: {path: './{{/host}}!{{/name}}'}
+  delete: {path: './{{/host}}!{{/name}}'}
+  list: {transforms: [{jqExpression: '[.[] | select(.host == "{{/host}}")]'}]}
+"#,
+);
+
 /// Deletes `path`, which `former` declares and `world` does not.
 async fn prune(world: &World, former: &World, path: &str, url: Option<&str>) -> Report {
+    prune_with(world, former, path, url, Selection::default()).await
+}
+
+/// The same in a run over `selection`.
+async fn prune_with(
+    world: &World,
+    former: &World,
+    path: &str,
+    url: Option<&str>,
+    selection: Selection,
+) -> Report {
     let declared_in = Commit::numbered(former.session().tree, 1, Arc::new(AtomicUsize::new(0)));
     let file = format!("{}/resource.json", path.trim_start_matches('/'));
     let payload = declared_in.read_within(&file, 1 << 20).unwrap().unwrap();
@@ -43,8 +67,47 @@ async fn prune(world: &World, former: &World, path: &str, url: Option<&str>) -> 
     if let Some(url) = url {
         session = Session { client: client(url), ..session };
     }
-    let selection = Selection { prune: vec![candidate], ..Selection::default() };
+    let selection = Selection { prune: vec![candidate], ..selection };
     sync::run(&session, selection, &Options::default(), &Stop::default()).await
+}
+
+/// A service was moved to another host in Git. It is deleted at its former address only after this run has created it at
+/// the new one.
+#[rstest]
+#[case::whole_scope(true)]
+#[case::former_parent(false)]
+#[tokio::test]
+async fn a_moved_resource_is_deleted_after_its_create(#[case] creates: bool) {
+    let config = || Config { collections: vec!["/services".to_owned()], ..Config::default() };
+    let (former, world) =
+        (World::new(config(), &[LISTED_SERVICES]), World::new(config(), &[LISTED_SERVICES]));
+    former.declare("hosts/web2/services/http/resource.json", r#"{"name":"http"}"#);
+    world.declare("hosts/web1/services/http/resource.json", r#"{"name":"http"}"#);
+    let server = ApiServer::start(&["/services"], |request, store| {
+        if request.method == "PUT" && store.get(&request.path).is_none() {
+            store.put(&request.path, request.body.clone());
+            return Answer::json(201, &request.body);
+        }
+        request.rest(store, Ids::Given)
+    });
+    server.put("/services/web2!http", json!({"name": "http", "host": "web2"}));
+    let selection = if creates {
+        Selection::full(world.session().tree.as_ref(), &LogicalPath::root(), true).unwrap()
+    } else {
+        Selection::default()
+    };
+    let path = "/hosts/web2/services/http";
+    let report = prune_with(&world, &former, path, Some(server.url()), selection).await;
+    let counts = (report.stats.created, report.stats.pruned);
+    assert_eq!(counts, (usize::from(creates), usize::from(creates)), "{report:?}");
+    let left = if creates { "/services/web1!http" } else { "/services/web2!http" };
+    assert_eq!(server.paths(), [left]);
+    let refused = "this run does not create /hosts/web1/services/http, which may be the same resource";
+    assert_eq!(
+        report.failures.iter().any(|failure| failure.message.contains(refused)),
+        !creates,
+        "{report:?}"
+    );
 }
 
 /// A service that was declared beside another one of this name is not the other one. A service that the same commit
@@ -55,7 +118,8 @@ async fn prune(world: &World, former: &World, path: &str, url: Option<&str>) -> 
 #[tokio::test]
 async fn a_name_below_another_parent_is_another_resource(#[case] before: &[&str], #[case] pruned: usize) {
     let config = || Config { collections: vec!["/services".to_owned()], ..Config::default() };
-    let (former, world) = (World::new(config(), &[SERVICES]), World::new(config(), &[SERVICES]));
+    let (former, world) =
+        (World::new(config(), &[LISTED_SERVICES]), World::new(config(), &[LISTED_SERVICES]));
     for host in before {
         former.declare(&format!("hosts/{host}/services/http/resource.json"), r#"{"name":"http"}"#);
     }

@@ -13,7 +13,7 @@ use declarest_core::sync::{Members, SyncError};
 use tokio::task::JoinSet;
 
 use super::item::Exclusions;
-use super::read::{Deeper, take_deeper};
+use super::read::Unplaced;
 use crate::error::Failure;
 use crate::workspace::Workspace;
 
@@ -36,7 +36,7 @@ pub struct Listed {
     /// Its members, without excluded ones and resources below them.
     pub members: Members,
     /// The members that were removed because they are not directly below the collection.
-    pub deeper: Option<Deeper>,
+    pub unplaced: Unplaced,
 }
 
 /// A path, and its form with `_` in place of the names of members.
@@ -141,15 +141,16 @@ impl Crawl {
         exclusions: &Exclusions,
     ) -> Result<BTreeSet<Place>, Failure> {
         members.entries.retain(|member, entry| !exclusions.cover(member, &entry.alias, &entry.remote_id));
-        let deeper = take_deeper(&at.path, &mut members);
-        if deeper.is_some() || members.nameless > 0 {
+        let unplaced = Unplaced::take(&at.path, &mut members);
+        let lacks_alias = members.entries.values().any(|entry| entry.states.id && !entry.states.alias);
+        if !unplaced.is_empty() || members.nameless > 0 || lacks_alias {
             self.unnamed.insert(at.pattern.clone());
         }
         let mut found = BTreeSet::new();
         for member in members.entries.keys() {
             found.extend(below(workspace, &at.child(member.name(), "_")?, false)?);
         }
-        self.listed.push(Listed { at, members, deeper });
+        self.listed.push(Listed { at, members, unplaced });
         Ok(found)
     }
 

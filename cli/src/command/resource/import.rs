@@ -14,7 +14,6 @@ use super::super::metadata::{name_by_id, store_inferred};
 use super::change::Change;
 use super::crawl::{Crawl, Listed, Unlisted, crawl as list_all};
 use super::item::{Exclusions, Item};
-use super::read::note_deeper;
 use crate::error::Failure;
 use crate::interrupt::{self, block_on};
 use crate::invocation::Invocation;
@@ -168,7 +167,7 @@ impl ImportOptions {
                 );
                 crawl.fail(&at, Failure::invalid(message));
             }
-            note_deeper(&at.path, listed.deeper.take(), invocation);
+            listed.unplaced.note(&at.path, invocation);
             let total = listed.members.entries.len();
             let change = match self.select(workspace, &store, &at.path, &mut listed.members).await {
                 Ok(()) => self.change(workspace, &store, listed, &mut crawl),

@@ -9,7 +9,7 @@ use declarest_core::sync::{self, Members};
 
 use super::crawl::{Unlisted, crawl};
 use super::item::{self, Exclusions, Item, Secrets};
-use super::read;
+use super::read::{self, Unplaced};
 use super::source::{Source, SourceArguments};
 use crate::error::{Cause, Failure};
 use crate::invocation::Invocation;
@@ -98,7 +98,7 @@ impl ListArguments {
             let crawl = crawl(workspace, path, &self.exclusions).await?;
             for listed in crawl.listed {
                 read::note_if_partial(&listed.at.path, &listed.members, invocation);
-                read::note_deeper(&listed.at.path, listed.deeper, invocation);
+                listed.unplaced.note(&listed.at.path, invocation);
                 members.entries.extend(listed.members.entries);
             }
             for pattern in crawl.absent {
@@ -108,6 +108,7 @@ impl ListArguments {
         } else {
             members = remote.list(path).await?;
             read::note_if_partial(path, &members, invocation);
+            Unplaced::of(std::mem::take(&mut members.pathless)).note(path, invocation);
             members.entries.retain(|member, _| self.recursive || path.child_of(member).is_some());
         }
         if self.undeclared {

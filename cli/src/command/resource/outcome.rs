@@ -7,10 +7,11 @@ use std::sync::Arc;
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{
-    self, Failure as Failed, FailureReason, Kept, Options, Plan, Selection, Session, Step, Stop,
+    self, Action, Failure as Failed, FailureReason, Kept, Options, Plan, Selection, Session, Step, Stop,
 };
 
 use crate::error::{Cause, Failure};
+use crate::hint;
 use crate::interrupt;
 use crate::invocation::Invocation;
 use crate::output::applied::{Applied, Effect};
@@ -49,7 +50,12 @@ impl<'i> Run<'i> {
         self.progress.end();
         self.redact(&mut plan.failures);
         keep_undecided(&mut plan, &former);
-        plan.refuse_referred(session).await;
+        plan.refuse_unsendable(session).await;
+        // Nothing else shows that each resource would be created at a wrong address.
+        let creates = plan.failures.is_empty() && plan.actions.iter().any(Action::is_missing);
+        if let Some(hint) = hint::base_url(self.invocation).filter(|_| creates) {
+            self.invocation.messages.note(&format!("hint: {hint}"));
+        }
         plan
     }
 

@@ -66,7 +66,7 @@ pub async fn remote(
         },
     };
     note_if_partial(path, &members, invocation);
-    note_deeper(path, take_deeper(path, &mut members), invocation);
+    Unplaced::take(path, &mut members).note(path, invocation);
     if view == View::Read {
         members = remote.as_reads_show(path, members).await?;
     }
@@ -83,32 +83,60 @@ pub fn note_if_partial(path: &LogicalPath, members: &Members, invocation: &Invoc
     }
 }
 
-/// Members that are not directly below their collection, because their names have slashes.
-pub struct Deeper {
-    first: String,
-    more: usize,
+/// The names of members without a path directly below their collection.
+#[derive(Default)]
+pub struct Unplaced {
+    slashed: Vec<String>,
+    reserved: Vec<String>,
+    /// Names that no path can have.
+    impossible: Vec<String>,
 }
 
-/// Removes and returns the members that are not directly below the collection at `path`.
-pub fn take_deeper(path: &LogicalPath, members: &mut Members) -> Option<Deeper> {
-    let all = std::mem::take(&mut members.entries).into_iter();
-    let (direct, deeper) = all.partition(|(member, _)| path.child_of(member).is_some());
-    members.entries = direct;
-    let deeper: BTreeMap<_, _> = deeper;
-    let first = deeper.values().next()?.alias.clone();
-    Some(Deeper { first, more: deeper.len() - 1 })
-}
+impl Unplaced {
+    /// Removes the members that are not directly below the collection at `path`.
+    pub fn take(path: &LogicalPath, members: &mut Members) -> Self {
+        let all = std::mem::take(&mut members.entries).into_iter();
+        let (direct, deeper) = all.partition(|(member, _)| path.child_of(member).is_some());
+        members.entries = direct;
+        let deeper: BTreeMap<_, _> = deeper;
+        let deeper = deeper.into_values().map(|entry| entry.alias);
+        Self::of(deeper.chain(std::mem::take(&mut members.pathless)))
+    }
 
-/// Reports members that were removed from a list.
-pub fn note_deeper(path: &LogicalPath, deeper: Option<Deeper>, invocation: &Invocation) {
-    let names = match deeper {
-        None => return,
-        Some(Deeper { first, more: 0 }) => format!("the name {first} has a slash"),
-        Some(Deeper { first, more }) => format!("{first} and {more} more names have a slash"),
-    };
-    invocation.messages.note(&format!(
-        "{path}: {names}; to include such resources, state resource.pathNames: percentEncoded in _/metadata.yaml"
-    ));
+    pub fn of(names: impl IntoIterator<Item = String>) -> Self {
+        let mut unplaced = Self::default();
+        for name in names {
+            let group = match name.trim() {
+                "" | "." | ".." => &mut unplaced.impossible,
+                text if text.contains('/') => &mut unplaced.slashed,
+                _ => &mut unplaced.reserved,
+            };
+            group.push(name);
+        }
+        unplaced
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slashed.is_empty() && self.reserved.is_empty() && self.impossible.is_empty()
+    }
+
+    /// Reports the members that were removed from the collection at `path`.
+    pub fn note(&self, path: &LogicalPath, invocation: &Invocation) {
+        let help = "; to include such resources, state resource.pathNames: percentEncoded in _/metadata.yaml";
+        let groups = [
+            (&self.slashed, ["has a slash", "have a slash"], help),
+            (&self.reserved, ["cannot be that of a directory", "cannot be those of directories"], help),
+            (&self.impossible, ["cannot be part of a path", "cannot be parts of paths"], ""),
+        ];
+        for (names, [one, several], help) in groups {
+            let names = match &names[..] {
+                [] => continue,
+                [name] => format!("the name {name} {one}"),
+                [first, more @ ..] => format!("{first} and {} more names {several}", more.len()),
+            };
+            invocation.messages.note(&format!("{path}: {names}{help}"));
+        }
+    }
 }
 
 /// Reads from the repository: the resource at the path or with that name, otherwise the members of the collection.

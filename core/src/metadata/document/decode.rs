@@ -45,6 +45,7 @@ impl OperationName {
                 "validate",
                 "mode",
                 "pagination",
+                "absent",
             ],
             Self::Update => &["method", "path", "query", "headers", "body", "transforms", "validate", "mode"],
             Self::Compare => {

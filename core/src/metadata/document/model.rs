@@ -252,7 +252,7 @@ pub struct OperationSection {
     pub arrays: Option<BTreeMap<Pointer, ArrayRule>>,
     /// Where a resource is read (default: address).
     pub from: Option<ReadFrom>,
-    /// Which answers mean that the resource does not exist, in addition to 404 and 410.
+    /// Which answers mean that the resource does not exist, in addition to 404 and 410, or that the list is empty.
     pub absent: Option<AbsentSection>,
     /// The request body, sent instead of the payload. Its texts are templates.
     #[serde(deserialize_with = "value")]

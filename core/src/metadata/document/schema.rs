@@ -89,8 +89,8 @@ mod tests {
                 other => panic!("{document}: {other:?}"),
             }
         });
-        // Eight objects of the document, four of each operation, the absence of get and the pagination of list.
-        assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 2);
+        // Eight objects of the document, four of each operation, the absence of get and list, and the pagination of list.
+        assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 3);
     }
 
     /// An empty object is an error of the decoder if the schema requires a key.

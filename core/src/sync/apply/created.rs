@@ -114,9 +114,17 @@ impl Attempt<'_> {
     /// Stores the id of the created resource, and completes the resource.
     pub async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let mut id = given::shown(self.call, response);
-        if self.action.reason == Reason::Requested && response.is_doubtful() {
+        if self.action.reason == Reason::Requested {
             let desired = self.desired().await?;
-            id = self.done_or_not(&desired, response, id)?;
+            if response.is_doubtful() {
+                id = self.done_or_not(&desired, response, id)?;
+            }
+            // Requests below it may need its id.
+            if id.is_none() && !self.is_known(&desired) {
+                let found = self.read(&desired).await.ok();
+                id = found.filter(|found| found.payload.is_some()).map(|found| id_of(&found));
+            }
+            self.note_created(&desired, id.as_deref());
         }
         if self.action.reason == Reason::Missing {
             let desired = self.desired().await?;
@@ -128,14 +136,23 @@ impl Attempt<'_> {
                 self.expect(&desired);
             }
             self.check_found(&desired, id.as_deref()).await?;
-            let wanted = Wanted::of(&desired);
             self.expect_in_list(&desired, id.as_deref());
-            let is_known = id.is_some() || self.call.states_id || wanted.one_name && !wanted.by_members;
-            let mut created = self.writer.created.lock();
-            created.insert(self.path(), is_known);
+            self.note_created(&desired, id.as_deref());
         }
         self.writer.ids.note(&self.action.path, self.call, id);
         Ok(Step::Create)
+    }
+
+    /// Records that the run has created `desired`, and whether its id is known.
+    fn note_created(&self, desired: &Resource, id: Option<&str>) {
+        let is_known = id.is_some() || self.is_known(desired);
+        self.writer.created.lock().insert(self.path(), is_known);
+    }
+
+    /// Whether the id of `desired` is known without an answer.
+    fn is_known(&self, desired: &Resource) -> bool {
+        let wanted = Wanted::of(desired);
+        self.call.states_id || wanted.one_name && !wanted.by_members
     }
 
     /// If only the list of its collection proved that the resource was absent, records that the list must show it, and that

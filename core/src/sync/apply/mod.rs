@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use super::observe::file_at;
 use super::plan::graph::Order;
-use super::plan::referred::{precedes, referred, referrer, still_needed};
+use super::plan::referred::{not_moved, precedes, referred, referrer, still_needed};
 use super::plan::survey::Surveyor;
 use super::plan::{Plan, Pruning};
 use super::tasks::blocking;
@@ -481,6 +481,9 @@ impl Execution {
                 "{created}, which may be the same resource, could not be created; if it is another one, delete {path} on \
                  the server, or remove both in one commit and add the new one in the next"
             ));
+        }
+        if let Some(new) = self.pruning.moved.get(&path).filter(|new| !self.sender.writer.has_created(new)) {
+            return Some(not_moved(&path, new));
         }
         // Some servers confirm a deletion and complete it later. A second deletion would not help.
         let is_deleted = action.replaces() && self.doomed.contains(&path);

@@ -118,6 +118,7 @@ impl Writer {
         // Where its parents are now.
         let (waited, planned) = match &action.sending {
             Sending::WhenSent(at) => (true, at.as_deref()),
+            Sending::BelowNewParent(parent) => (true, parent.at.as_ref()),
             _ => (false, action.call().and_then(|call| call.at.as_ref())),
         };
         let at = self.ids.resolve(&action.path, planned);
@@ -132,6 +133,11 @@ impl Writer {
             && (action.step == Step::Create || self.desired(&action.path).await?.rules.resolved().singleton)
         {
             return Err(SyncError::ParentFailed(action.path.clone(), parent));
+        }
+        if let Sending::BelowNewParent(parent) = &action.sending
+            && !self.has_created(&parent.path)
+        {
+            return Err(SyncError::NoParent(action.path.clone(), parent.path.clone()));
         }
         // An update is decided with the current state.
         if action.step == Step::Update

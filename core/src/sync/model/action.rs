@@ -104,8 +104,19 @@ pub enum Sending {
     /// or a create or update that needs the value of a resource which the run creates. Holds the path on the server if it
     /// is known and differs.
     WhenSent(Option<Box<LogicalPath>>),
+    /// The request is made when it is sent, because it needs the id of a parent that the server does not have. It is sent
+    /// only if the run has created the parent.
+    BelowNewParent(Box<NewParent>),
     /// The request cannot be made. The run reports this error.
     Impossible(Box<SyncError>),
+}
+
+/// The parent that the server does not have yet.
+#[derive(Debug)]
+pub struct NewParent {
+    pub path: LogicalPath,
+    /// The path of the created resource on the server, as far as it is known and differs.
+    pub at: Option<LogicalPath>,
 }
 
 /// The effect of an action on the server.

@@ -30,6 +30,9 @@ pub enum SyncError {
     /// The server does not have the resource.
     #[error("{0} not found on the server")]
     Absent(LogicalPath),
+    /// The server has the resource, which was to be created.
+    #[error("{0} exists on the server; update or apply it")]
+    Exists(LogicalPath),
     /// Several declared resources have the requested name.
     #[error(
         "{0} is ambiguous: {names} have the name \"{name}\"; use the path of one of them",
@@ -210,6 +213,9 @@ pub enum SyncError {
     /// The resource was not created because its parent, the second path, could not be created.
     #[error("{0}: not created because its parent {1} could not be created")]
     ParentFailed(LogicalPath, LogicalPath),
+    /// The resource was not created because the server does not have its parent, the second path.
+    #[error("{0}: not created because its parent {1} does not exist on the server")]
+    NoParent(LogicalPath, LogicalPath),
     /// The dependencies of the resource form a cycle of these paths, or lead to one.
     #[error(
         "{0}: not written because of a cycle of dependencies: {cycle}; correct resource.dependsOn or references, or defer attributes",
@@ -255,6 +261,7 @@ impl SyncError {
         ];
         match self {
             Self::ParentFailed(..)
+            | Self::NoParent(..)
             | Self::NotDone(..)
             | Self::Undecided(_, Doubt::NoList | Doubt::ParentId) => true,
             error if error.lacks().is_some() => true,
@@ -381,8 +388,8 @@ categories!(SyncError {
     .1: Undecided, Parent;
     Validation: NotShown, Renamed, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
         NotSent, MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
-    NotFound: Absent;
-    Conflict: AmbiguousName, Contended, NotDeleted, Shared, StillThere, Doubled, Claimed, ParentFailed;
+    NotFound: Absent, NoParent;
+    Conflict: Exists, AmbiguousName, Contended, NotDeleted, Shared, StillThere, Doubled, Claimed, ParentFailed;
     Transport: Unsure, UnderWay, NotRecreated, NotCompleted, NotAttempted;
     Internal: Task;
 });

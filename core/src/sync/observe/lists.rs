@@ -83,6 +83,12 @@ impl Remote {
         request(&evaluation, OperationName::List, &Value::Null)
     }
 
+    /// Whether the server answers the request of a page that it has shown. A gateway may answer 404 for a time.
+    async fn still_shows(&self, page: Option<&Request>) -> bool {
+        let Some(page) = page else { return false };
+        self.session.client.send(page).await.is_ok_and(|response| response.status.is_success())
+    }
+
     /// Whether `other` has the same rules for `collection`, so that its list shows the same.
     async fn has_rules_of(&self, other: &Self, collection: &LogicalPath) -> bool {
         let (own, others) = (self.rules(collection).await, other.rules(collection).await);
@@ -97,7 +103,9 @@ impl Remote {
         }
         let rules = self.rules(collection).await?;
         let declared = self.declared_at(collection).unwrap_or_else(|| collection.clone());
-        let mut request = self.list_request(collection, None).await?;
+        let request = self.list_request(collection, None).await?;
+        let answers = rules.absent_statuses(OperationName::List).into();
+        let mut request = Request { answers, ..request };
         let transforms = Arc::new(Transforms {
             collection: collection.clone(),
             values: self.values_of_list(&rules, collection, &declared).await?,
@@ -107,13 +115,26 @@ impl Remote {
         });
         let mut pages = Pages::new(&rules, collection, LIST_BOUNDS);
         let (mut asked, mut held) = (Ok(request.clone()), Reservation::new(Pool::Answers));
+        let mut last = None;
         loop {
             let page = async {
                 let asked = asked?;
                 let mut response = self.ask(&asked, true).await?;
                 self.check_parents(collection, &response).await?;
                 pages.count(response.body.len());
-                let answer = decoded(collection, &mut response, rules.payload_type(), &mut held).await?;
+                let status = response.status;
+                let answer = decoded(collection, &mut response, rules.payload_type(), &mut held).await;
+                let answer = match answer {
+                    Err(SyncError::Server(_)) if status.is_client_error() => Value::Null,
+                    answer => answer?,
+                };
+                let (is_empty, answer) = transforms.is_empty(status, answer).await?;
+                if is_empty && pages.number == 1 && self.has_parent(&transforms.declared).await {
+                    return Ok((response.url, NextPage::End, asked));
+                }
+                if status.is_client_error() {
+                    return Err(self.session.client.rejection(&asked, &response).into());
+                }
                 let next = pages.next(&asked, &response, &answer);
                 // If the answer is not a list, this error is reported and not that of the pagination.
                 let shown = transforms.run(answer).await;
@@ -128,11 +149,16 @@ impl Remote {
                     error => error,
                 })?;
                 entries.named.iter().for_each(|entry| self.session.hide_names(&rules, &entry.payload));
-                Ok((response.url, pages.add(entries, next?)?))
+                Ok((response.url, pages.add(entries, next?)?, asked))
             };
             let (url, next) = match page.await {
-                Ok(page) => page,
-                Err(error) if pages.is_past_end(&error) => return Ok(List::of(pages.finish(false), held)),
+                Ok((url, next, asked)) => {
+                    last = Some(asked);
+                    (url, next)
+                }
+                Err(error) if pages.is_past_end(&error) && self.still_shows(last.as_ref()).await => {
+                    return Ok(List::of(pages.finish(false), held));
+                }
                 Err(error) if pages.number == 1 || matches!(error, SyncError::UnboundedList(..)) => {
                     return Err(error);
                 }
@@ -207,6 +233,20 @@ struct Transforms {
 }
 
 impl Transforms {
+    /// Whether the list has no entries, because of `list.absent`. Also returns the answer.
+    async fn is_empty(
+        self: &Arc<Self>,
+        status: StatusCode,
+        answer: Value,
+    ) -> Result<(bool, Value), SyncError> {
+        if self.rules.resolved().operation(OperationName::List).absent.is_none() {
+            return Ok((false, answer));
+        }
+        let rules = Arc::clone(&self.rules);
+        let look = move || Ok((rules.means_absent(OperationName::List, status, &answer), answer));
+        blocking(self.collection.clone(), look).await
+    }
+
     async fn run(self: &Arc<Self>, answer: Value) -> Result<Value, SyncError> {
         let list = Arc::clone(self);
         let transform = move || {

@@ -125,12 +125,17 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Whether `error` ends the list, because the page that failed may not exist. Many servers answer 404 to the page
-    /// after the last one. If they reject the request, the list may be cut.
+    /// Whether `error` ends the list if the server still shows the page before, because the page that failed may not
+    /// exist. Many servers answer 404 to the page after the last one. If they reject the request, the list may be cut.
+    /// A page that states another one after it is not the last.
     pub(super) fn is_past_end(&mut self, error: &SyncError) -> bool {
         let is_missing = matches!(error, SyncError::Server(ServerError::Status { .. }))
             && error.category() == Category::NotFound;
-        let is_past = self.pager.guesses() && (is_missing || error.rejects_address());
+        let is_past = if is_missing {
+            self.pager.may_be_last()
+        } else {
+            self.pager.guesses() && error.rejects_address()
+        };
         self.undecided |= is_past && !is_missing;
         is_past
     }

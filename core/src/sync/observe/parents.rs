@@ -62,13 +62,21 @@ impl Remote {
         let Some(moved) = place.path.child(path.name()).ok().filter(|moved| moved != path) else {
             return Ok((wanted.clone(), place));
         };
-        let at = if wanted.seeded {
-            let rules = Arc::clone(&wanted.rules);
-            Resource { declared: Some(path.clone()), ..Resource::by_path(moved, rules)? }
-        } else {
-            wanted.moved(moved)
+        let seeded = wanted.seeded.then(|| Resource::by_path(moved.clone(), Arc::clone(&wanted.rules)));
+        let at = match seeded {
+            Some(Ok(seeded)) => Resource { declared: Some(path.clone()), ..seeded },
+            // Its names are more than its path shows.
+            Some(Err(_)) | None => wanted.moved(moved),
         };
         Ok((at, place))
+    }
+
+    /// Returns `wanted` below the ids of its parents, for a request that needs them.
+    pub(crate) async fn addressed(&self, wanted: &Resource) -> Result<Resource, SyncError> {
+        if !wanted.rules.names_ids() {
+            return Ok(wanted.clone());
+        }
+        Ok(Box::pin(self.relocated(wanted)).await?.0)
     }
 
     /// Whether the parents of the resource at `path` have their names as ids, so that its path is its address.
@@ -168,15 +176,38 @@ impl Remote {
 
     /// Whether the nearest parent of `path` that is a member of a collection is proven absent.
     pub(crate) async fn parent_is_absent(&self, path: &LogicalPath, doomed: bool) -> bool {
-        for ancestor in path.ancestors().filter(|ancestor| !ancestor.is_root()) {
-            let Ok(member) = self.member(&ancestor).await else { return false };
-            let Some(parent) = member else { continue };
-            let look = || async {
-                Box::pin(self.observe(&parent, doomed)).await.is_ok_and(|observed| observed.payload.is_none())
-            };
-            return *cell(&self.absent, &ancestor).get_or_init(look).await;
+        let Ok(Some(parent)) = self.nearest_parent(path).await else { return false };
+        let look = || async {
+            Box::pin(self.observe(&parent, doomed)).await.is_ok_and(|observed| observed.payload.is_none())
+        };
+        *cell(&self.absent, &parent.path).get_or_init(look).await
+    }
+
+    /// Whether the nearest parent of `path` that is a member of a collection exists.
+    pub(super) async fn has_parent(&self, path: &LogicalPath) -> bool {
+        let Ok(Some(parent)) = self.nearest_parent(path).await else { return false };
+        let observed = Box::pin(self.observe(&parent, false)).await;
+        observed.is_ok_and(|observed| observed.payload.is_some())
+    }
+
+    /// Returns the nearest parent of `path` that is a member of a collection, if it is proven absent. Unless `asks`, it is
+    /// not requested if the lists of collections show all parents.
+    pub(crate) async fn absent_parent(&self, path: &LogicalPath, asks: bool) -> Option<LogicalPath> {
+        if !asks && !self.place_above(path).await.is_ok_and(|place| place.is_absent) {
+            return None;
         }
-        false
+        let parent = self.nearest_parent(path).await.ok()??;
+        self.parent_is_absent(path, false).await.then_some(parent.path)
+    }
+
+    /// Returns the nearest parent of `path` that is a member of a collection.
+    async fn nearest_parent(&self, path: &LogicalPath) -> Result<Option<Resource>, SyncError> {
+        for ancestor in path.ancestors().filter(|ancestor| !ancestor.is_root()) {
+            if let Some(parent) = self.member(&ancestor).await? {
+                return Ok(Some(parent));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the resource at `path`, declared or by its path alone, if it is a member of a collection.

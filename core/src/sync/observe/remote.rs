@@ -45,6 +45,8 @@ pub struct Members {
     pub partial: bool,
     /// The number of entries without a name, and therefore without a path.
     pub nameless: usize,
+    /// The aliases that cannot be part of a path, such as `..`.
+    pub pathless: Vec<String>,
     /// Whether the server does not know the list.
     pub unlisted: bool,
     /// The path of the collection on the server, if the ids of its parents differ from their names.
@@ -76,7 +78,7 @@ impl Remote {
         };
         let error = match read {
             Ok(observed) if observed.payload.is_some() => return Ok(Found::Resource(Box::new(observed))),
-            Ok(_) => SyncError::Absent(path.clone()),
+            Ok(_) | Err(SyncError::Absent(_)) => SyncError::Absent(path.clone()),
             // A read needs no proof that nothing exists, unless the credentials may hide it.
             Err(error) if error.is_lack_of_proof() && error.category() == Category::Auth => error,
             Err(error) if error.is_lack_of_proof() => SyncError::Absent(path.clone()),
@@ -121,19 +123,22 @@ impl Remote {
 
     /// Reads a resource whose names cannot be taken from its path, if the list shows it.
     async fn unnamed(&self, path: &LogicalPath, rules: Arc<Rules>) -> Result<Option<Observed>, SyncError> {
-        let Some(mut collection) = path.parent() else { return Ok(None) };
-        if rules.names_ids() {
-            collection = self.located(&collection).await?;
-        }
+        let Some(collection) = path.parent() else { return Ok(None) };
+        // The ids of its parents may differ from their names, and a name may be the id of another parent.
+        let collection = self.located(&collection).await?;
         let name = rules.path_names().decode(path.name());
         let wanted = Wanted { name: &name, alias: Some(&name), ..Wanted::default() };
         let list = self.listed(&collection).await.answer;
         let question = Question { wanted, ..Question::default() };
-        let Verdict::Present(entry) = judge(&question, Address::NotAsked, &list) else {
-            return Ok(None);
+        let entry = match judge(&question, Address::NotAsked, &list) {
+            Verdict::Present(entry) => entry,
+            Verdict::Absent(_) => return Err(SyncError::Absent(path.clone())),
+            Verdict::Here | Verdict::Unknown(_) => return Ok(None),
         };
-        let named = Resource::named(path.clone(), Arc::clone(&rules), entry.payload.clone())?;
-        self.read_listed(&Resource { seeded: true, ..named }, entry).await.map(Some)
+        let Ok(at) = collection.child(path.name()) else { return Ok(None) };
+        let declared = (at != *path).then(|| path.clone());
+        let named = Resource::named(at, rules, entry.payload.clone())?;
+        self.read_listed(&Resource { seeded: true, declared, ..named }, entry).await.map(Some)
     }
 
     /// Lists the collection at `path`. If the list only shows names, reads each member. Two members with the same path
@@ -157,7 +162,10 @@ impl Remote {
             }
             Some(list) => (path.clone(), list?),
         };
-        let List { entries: Entries { mut named, nameless, .. }, doubt, .. } = list;
+        let List { entries: Entries { named, nameless, .. }, doubt, .. } = list;
+        let (mut named, pathless): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|entry| entry.path(path, rules.path_names()).is_ok());
+        let pathless = pathless.into_iter().map(|entry| entry.alias).collect();
         // An entry is not what a read of the member shows.
         if rules.lists_names() || rules.reads_from_list() {
             let count = named.len();
@@ -179,7 +187,7 @@ impl Remote {
         }
         let (partial, located) =
             (matches!(doubt, Some(Doubt::Cut)), Some(located).filter(|located| located != path));
-        Ok(Members { entries, partial, nameless, unlisted: false, located })
+        Ok(Members { entries, partial, nameless, pathless, unlisted: false, located })
     }
 
     /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.
@@ -200,7 +208,12 @@ impl Remote {
             lacking.map_or(Ok(()), Err)?;
             self.of_entry(&member, &entry).await
         } else {
-            let member = Resource { declared, ..Resource::by_path(path, rules)? };
+            let named = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
+                Ok(member) => member,
+                // Its names are more than its path shows.
+                Err(_) => Resource { seeded: true, ..Resource::named(path, rules, entry.payload.clone())? },
+            };
+            let member = Resource { declared, ..named };
             let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
             match self.read_listed(&member, &entry).await {
                 // Some servers answer with another resource if the address is wrong.

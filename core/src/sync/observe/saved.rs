@@ -9,14 +9,14 @@ use super::server::Remote;
 use crate::metadata::transform::member_expression;
 use crate::path::LogicalPath;
 use crate::payload::{Object, Value};
-use crate::sync::model::{Doubt, SyncError};
+use crate::sync::model::SyncError;
 
 impl Remote {
     /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one. If
     /// its read shows the same as the list, or fails, the list is used for the others, too; otherwise they are read.
     ///
     /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
-    /// server.
+    /// server. Also fails if the read cannot be made: a file with an entry of the list may lack attributes.
     pub async fn as_reads_show(&self, path: &LogicalPath, members: Members) -> Result<Members, SyncError> {
         let located = members.located.as_ref().unwrap_or(path);
         let largest = members.entries.iter().max_by_key(|(_, entry)| entry.payload.weight());
@@ -28,8 +28,8 @@ impl Remote {
         }
         let read = match self.with_payload(path, located, sample.clone()).await {
             Ok(Some(read)) => read,
-            Err(error @ SyncError::Undecided(_, Doubt::AnotherThere(_))) => return Err(error),
-            Ok(None) | Err(_) => return Ok(members),
+            Ok(None) | Err(SyncError::Server(_)) => return Ok(members),
+            Err(error) => return Err(error),
         };
         let listed = rules.as_read(Cow::Borrowed(&sample.payload));
         if read.payload == *listed {

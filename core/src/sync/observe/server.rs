@@ -263,7 +263,7 @@ impl Remote {
         }
         let evaluation = at.evaluation()?;
         let request = at.guarding(request(&evaluation, OperationName::Get, &Value::Null)?);
-        let request = Request { answers: at.rules.absent_statuses().into(), ..request };
+        let request = Request { answers: at.rules.absent_statuses(OperationName::Get).into(), ..request };
         let mut response = self.ask(&request, false).await?;
         let version = Version::of(&request, &response);
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
@@ -279,7 +279,7 @@ impl Remote {
         };
         let was_null = answer.is_null();
         let transform = move |at: &Resource| {
-            if at.rules.means_absent(status, &answer) {
+            if at.rules.means_absent(OperationName::Get, status, &answer) {
                 return Err(SyncError::Absent(at.path.clone()));
             }
             if status.is_client_error() {

@@ -102,10 +102,10 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
             }
         }
         // The server decides whether this is possible.
-        Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)?),
+        Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)),
         Intent::Update => {
             check_id(desired, observed)?;
-            requested(desired, Step::Update, update(desired, observed)?)
+            requested(desired, Step::Update, update(desired, observed))
         }
         Intent::Delete => match prune(desired, observed)? {
             Some(action) => Action { reason: Reason::Requested, ..action },
@@ -185,8 +185,8 @@ fn replacement(desired: &Resource, observed: &Observed, update: Action) -> Resul
     }
 }
 
-fn requested(desired: &Resource, step: Step, call: Call) -> Action {
-    Action::new(desired.path.clone(), step, Reason::Requested).sending(Ok(call))
+fn requested(desired: &Resource, step: Step, call: Result<Call, SyncError>) -> Action {
+    Action::new(desired.path.clone(), step, Reason::Requested).sending(call)
 }
 
 /// Redacts declared secrets in the differences of an action, but not the fact that they differ. Returns whether the
@@ -255,7 +255,7 @@ pub fn decide_again(
         }
         (Step::Delete, _) => prune(desired, observed),
         (Step::Update, Reason::Requested) => {
-            Ok(Some(requested(desired, Step::Update, update(desired, observed)?)))
+            possible(requested(desired, Step::Update, update(desired, observed))).map(Some)
         }
         (_, reason) => possible(converge(desired, observed, reason == Reason::Forced, written)?).map(Some),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! graph          dependencies of actions
 //! prune, saved   the limits of pruning; plans in files
-//! referred       deletions of resources to which declared ones refer
+//! referred       deletions that are not sent because of declared resources
 //! address        the addresses of a declared resource
 //! decide         one resource
 //! claims         the names and addresses of all declared resources

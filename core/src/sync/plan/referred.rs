@@ -1,10 +1,10 @@
-//! Deletions of resources to which declared ones refer.
+//! Deletions that are not sent because of declared resources, such as those that refer to a deleted one.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Plan;
 use crate::path::LogicalPath;
-use crate::sync::model::{Action, Resource, Session, Step, SyncError};
+use crate::sync::model::{Action, Resource, Sending, Session, Step, SyncError};
 use crate::sync::observe::reserved_at;
 
 /// Returns a declared resource that refers to the one at `path`, as far as the session has seen it, and that `stays`. The
@@ -38,15 +38,49 @@ pub fn still_needed(path: &LogicalPath, by: &LogicalPath) -> SyncError {
     SyncError::NotDeleted(format!("{path}: {by}, which depends on it, is not deleted"))
 }
 
+/// Returns the error of a deletion that is not sent, because the run has not created its resource at its new path.
+pub fn not_moved(path: &LogicalPath, new: &LogicalPath) -> SyncError {
+    SyncError::NotDeleted(format!("{path}: this run does not create {new}, which may be the same resource"))
+}
+
 /// Whether a deletion at `path`, which `needs` others, is sent before the one at `later`: it is below it, or depends on it.
 pub fn precedes(path: &LogicalPath, needs: &[LogicalPath], later: &LogicalPath) -> bool {
     path != later && (path.is_within(later) || needs.iter().any(|needed| later.is_within(needed)))
 }
 
 impl Plan {
-    /// Fails the deletions of resources to which declared ones refer, and those that wait for them. The execution does it in
-    /// any case, so only plans that are shown need it.
-    pub async fn refuse_referred(&mut self, session: &Session) {
+    /// Fails the actions that the execution would not send: creates below parents that the server does not have and the
+    /// plan does not create, and deletions of resources that were not moved yet, or to which declared ones refer. The
+    /// execution does it in any case, so only plans that are shown need it.
+    pub async fn refuse_unsendable(&mut self, session: &Session) {
+        self.refuse_orphans();
+        self.refuse_referred(session).await;
+        self.failures.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
+    /// Fails the creates below parents that the server does not have and the plan does not create.
+    fn refuse_orphans(&mut self) {
+        let created = self.creates();
+        for action in &mut self.actions {
+            let Sending::BelowNewParent(parent) = &action.sending else { continue };
+            if !created.contains(&parent.path) {
+                let error = SyncError::NoParent(action.path.clone(), parent.path.clone());
+                self.failures.push(action.failed(&error));
+                action.sending = Sending::Impossible(Box::new(error));
+            }
+        }
+    }
+
+    fn creates(&self) -> HashSet<LogicalPath> {
+        let creates =
+            self.actions.iter().filter(|action| action.step == Step::Create && !action.is_impossible());
+        creates.map(|action| action.path.clone()).collect()
+    }
+
+    /// Fails the deletions of resources that were not moved yet, or to which declared ones refer, and those that wait for
+    /// them.
+    async fn refuse_referred(&mut self, session: &Session) {
+        let created = self.creates();
         let is_deletion = |action: &&Action| action.step == Step::Delete;
         let doomed = self.actions.iter().filter(is_deletion).map(|action| action.path.clone());
         let doomed: HashSet<LogicalPath> = doomed.collect();
@@ -54,6 +88,8 @@ impl Plan {
         for action in self.actions.iter().filter(is_deletion).filter(|action| !action.replaces()) {
             let by = referrer(session, &self.given, &action.path, |path| !doomed.contains(path)).await;
             refused.extend(by.map(|by| (action.path.clone(), referred(&action.path, &by))));
+            let new = self.pruning.moved.get(&action.path).filter(|new| !created.contains(new));
+            refused.extend(new.map(|new| (action.path.clone(), not_moved(&action.path, new))));
         }
         while let Some((path, error)) = refused.pop() {
             let is_it = |action: &Action| action.step == Step::Delete && action.path == path;

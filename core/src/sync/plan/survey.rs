@@ -24,8 +24,8 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::spans;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Failure, FailureReason, Intent, Lost, Observed, Options, PRUNE, Reason,
-    Resource, Scope, Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
+    Action, Candidate, Doubt, Failure, FailureReason, Intent, Lost, NewParent, Observed, Options, PRUNE,
+    Reason, Resource, Scope, Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
 };
 use crate::sync::observe::{Bulk, Expected, Former, Remote, loaded, refers};
 use crate::sync::tasks::{self, evaluated};
@@ -379,9 +379,14 @@ impl Surveyor {
                     self.session.knowledge.shown(&desired);
                     return Ok(Action::new(desired.path, Step::Skip, Reason::Equal));
                 }
-                Ok(Some(observed)) => observed,
+                Ok(Some(observed)) => {
+                    self.check_requested(&desired, &observed)?;
+                    observed
+                }
                 // A resource that cannot be read can still be written, and this intent writes it in any case.
-                Err(error) if !converges && is_about_reading(&error) => Observed::new(desired.clone(), None),
+                Err(error) if !converges && is_about_reading(&error) => {
+                    Observed::new(self.bulk.remote.addressed(&desired).await?, None)
+                }
                 Err(error) => return Err(error),
             };
             (desired, observed)
@@ -416,12 +421,30 @@ impl Surveyor {
         if let Some(pending) = pending.take_if(|_| action.replaces()) {
             return Err(pending.error);
         }
-        let writes = matches!(action.step, Step::Create | Step::Update);
         let pending = pending.filter(|lacking| !(lacking.deferred && action.is_missing()));
-        if writes && (pending.is_some() || self.lacks_declared(&action, refers_to_parents).await?) {
+        if action.step == Step::Create
+            && refers_to_parents
+            && let Some(parent) = self.missing_parent(&action, pending.is_some()).await
+        {
+            let sending = Sending::BelowNewParent(Box::new(NewParent { path: parent, at: at.map(|at| *at) }));
+            return Ok(Action { depends_on, sending, ..action });
+        }
+        let writes = matches!(action.step, Step::Create | Step::Update);
+        if writes && (pending.is_some() || self.lacks_declared(&action).await?) {
             return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
         }
         Ok(Action { depends_on, ..action })
+    }
+
+    /// Fails if the caller asked to create a resource that exists, or to update one that is proven not to exist: many servers
+    /// would create another one.
+    fn check_requested(&self, desired: &Resource, observed: &Observed) -> Result<(), SyncError> {
+        let exists = observed.payload.is_some() || desired.rules.resolved().singleton;
+        match self.options.intent {
+            Intent::Create if exists => Err(SyncError::Exists(desired.path.clone())),
+            Intent::Update if !exists => Err(SyncError::Absent(desired.path.clone())),
+            _ => Ok(()),
+        }
     }
 
     /// Fails if the server has the resource that an earlier run created from `desired`, and `observed` is not it: each
@@ -464,23 +487,24 @@ impl Surveyor {
     }
 
     /// Whether the request of `action` cannot be made because it needs what the run may create: the content of another
-    /// resource, or the id of a parent, in whose place a template has its name.
-    async fn lacks_declared(&self, action: &Action, refers_to_parents: bool) -> Result<bool, SyncError> {
-        let (remote, path) = (&self.bulk.remote, &action.path);
-        let Some(error) = action.impossible() else { return Ok(false) };
-        if let Some(path) = error.lacks() {
-            return remote.is_declared(path).await;
+    /// resource.
+    async fn lacks_declared(&self, action: &Action) -> Result<bool, SyncError> {
+        match action.impossible().and_then(SyncError::lacks) {
+            Some(path) => self.bulk.remote.is_declared(path).await,
+            None => Ok(false),
         }
-        let is_evaluated = matches!(error, SyncError::Metadata(MetadataError::Transform { .. }));
-        if !(is_evaluated && refers_to_parents && action.step == Step::Create) {
-            return Ok(false);
-        }
-        for parent in path.ancestors() {
-            if remote.is_declared(&parent).await? {
-                return Ok(remote.parent_is_absent(path, false).await);
-            }
-        }
-        Ok(false)
+    }
+
+    /// Returns the parent that the server does not have, in whose place the request of `action` has its name. A transform
+    /// may fail because of the name, unless it lacks the value of another resource, as with a `pending` reference.
+    async fn missing_parent(&self, action: &Action, pending: bool) -> Option<LogicalPath> {
+        let fails = match action.impossible() {
+            None => false,
+            Some(error) if pending || error.lacks().is_some() => false,
+            Some(SyncError::Metadata(MetadataError::Transform { .. })) => true,
+            Some(_) => return None,
+        };
+        self.bulk.remote.absent_parent(&action.path, fails).await
     }
 
     /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared

@@ -57,6 +57,9 @@ pub struct Pruning {
     pub needed: Vec<(LogicalPath, LogicalPath)>,
     /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
     pub twins: HashMap<LogicalPath, Vec<LogicalPath>>,
+    /// The candidates that Git declares at another address, where the server has nothing, each with the path of the
+    /// declared resource, which is created first.
+    pub moved: HashMap<LogicalPath, LogicalPath>,
 }
 
 impl Pruning {
@@ -65,6 +68,7 @@ impl Pruning {
         self.candidates.extend(further.candidates);
         self.needed.extend(further.needed);
         self.twins.extend(further.twins);
+        self.moved.extend(further.moved);
     }
 }
 
@@ -380,12 +384,18 @@ impl Candidates {
                 // A member that is read at the address of its parent is not the parent.
                 let is_parent = candidate.path.is_within(&claim.path);
                 let is_other = (is_parent || claim.collection == collection)
-                    && beside.has(&claim.path).await?
-                    && (is_parent
-                        || self.is_elsewhere(path, candidate, &at).await?
-                        || is_same
-                            && claim.id.as_ref() != Some(&at.identity.remote_id)
-                            && self.shows(&claim.path, observed).await? == Some(false));
+                    && if beside.has(&claim.path).await? {
+                        is_parent
+                            || self.is_elsewhere(path, candidate, &at).await?
+                            || is_same
+                                && claim.id.as_ref() != Some(&at.identity.remote_id)
+                                && self.shows(&claim.path, observed).await? == Some(false)
+                    } else {
+                        matches!(beside, Beside::In(_))
+                            && !is_parent
+                            && self.is_elsewhere(path, candidate, &at).await?
+                            && self.is_moved(candidate, &claim.path).await
+                    };
                 if !is_other {
                     return Ok(Some(claim.path.clone()));
                 }
@@ -437,6 +447,17 @@ impl Candidates {
         let read = self.read_declared(path).await?;
         let is_there = |read: Observed| read.payload.is_some() && read.read_at.as_deref() == place;
         Ok(place.is_some() && read.is_some_and(is_there))
+    }
+
+    /// Whether Git moves `candidate` to `path`, where the server is proven to have nothing. Its deletion needs the create
+    /// there.
+    async fn is_moved(&self, candidate: &Resource, path: &LogicalPath) -> bool {
+        let read = self.read_declared(path).await;
+        let is_missing = matches!(read, Ok(Some(Observed { payload: None, .. })));
+        if is_missing {
+            self.found.lock().moved.insert(candidate.path.clone(), path.clone());
+        }
+        is_missing
     }
 
     /// Reads the resource that Git declares at `path`; `None` if there is none.
