@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use url::Url;
 
 use super::listed::Listed;
 use super::once::{Once, cell};
@@ -113,62 +114,30 @@ impl Remote {
             declared,
             reader: self.nested(list).reader(),
         });
-        let mut pages = Pages::new(&rules, collection, LIST_BOUNDS);
-        let (mut asked, mut held) = (Ok(request.clone()), Reservation::new(Pool::Answers));
-        let mut last = None;
+        let pages = Pages::new(&rules, collection, LIST_BOUNDS);
+        let mut reading = Reading { remote: self, transforms, pages, held: Reservation::new(Pool::Answers) };
+        let (mut asked, mut last) = (Ok::<_, ServerError>(request.clone()), None);
         loop {
-            let page = async {
-                let asked = asked?;
-                let mut response = self.ask(&asked, true).await?;
-                self.check_parents(collection, &response).await?;
-                pages.count(response.body.len());
-                let status = response.status;
-                let answer = decoded(collection, &mut response, rules.payload_type(), &mut held).await;
-                let answer = match answer {
-                    Err(SyncError::Server(_)) if status.is_client_error() => Value::Null,
-                    answer => answer?,
-                };
-                let (is_empty, answer) = transforms.is_empty(status, answer).await?;
-                if is_empty && pages.number == 1 && self.has_parent(&transforms.declared).await {
-                    return Ok((response.url, NextPage::End, asked));
-                }
-                if status.is_client_error() {
-                    return Err(self.session.client.rejection(&asked, &response).into());
-                }
-                let next = pages.next(&asked, &response, &answer);
-                // If the answer is not a list, this error is reported and not that of the pagination.
-                let shown = transforms.run(answer).await;
-                let entries = shown.and_then(|shown| Ok(rules.entries(collection, shown)?));
-                // Servers of remote procedures answer 200 and state a failure.
-                let entries = entries.map_err(|error| match error {
-                    SyncError::Metadata(_) if response.states_failure() => {
-                        let rejection = self.session.client.rejection(&asked, &response.statement());
-                        let (collection, reason) = (collection.clone(), rejection.to_string());
-                        MetadataError::ListShape { collection, reason }.into()
-                    }
-                    error => error,
-                })?;
-                entries.named.iter().for_each(|entry| self.session.hide_names(&rules, &entry.payload));
-                Ok((response.url, pages.add(entries, next?)?, asked))
+            let page = match &asked {
+                Ok(asked) => reading.page(asked).await,
+                Err(error) => Err(SyncError::from(error.clone())),
             };
-            let (url, next) = match page.await {
-                Ok((url, next, asked)) => {
-                    last = Some(asked);
-                    (url, next)
+            let (url, next) = match page {
+                Ok(page) => page,
+                Err(error) if reading.pages.is_past_end(&error) && self.still_shows(last.as_ref()).await => {
+                    return Ok(reading.finish(false));
                 }
-                Err(error) if pages.is_past_end(&error) && self.still_shows(last.as_ref()).await => {
-                    return Ok(List::of(pages.finish(false), held));
-                }
-                Err(error) if pages.number == 1 || matches!(error, SyncError::UnboundedList(..)) => {
+                Err(error) if reading.pages.number == 1 || matches!(error, SyncError::UnboundedList(..)) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    return Err(SyncError::Page(collection.clone(), pages.number, error.into()));
+                    return Err(SyncError::Page(collection.clone(), reading.pages.number, error.into()));
                 }
             };
+            last = asked.ok();
             asked = match next {
-                NextPage::End => return Ok(List::of(pages.finish(false), held)),
-                NextPage::Unknown => return Ok(List::of(pages.finish(true), held)),
+                NextPage::End => return Ok(reading.finish(false)),
+                NextPage::Unknown => return Ok(reading.finish(true)),
                 NextPage::At(reference) => request.following(&url, &reference),
                 NextPage::With(page) => {
                     request = self.list_request(collection, Some(page)).await?;
@@ -176,6 +145,64 @@ impl Remote {
                 }
             };
         }
+    }
+}
+
+/// A list that is read page by page.
+struct Reading<'a> {
+    remote: &'a Remote,
+    transforms: Arc<Transforms>,
+    pages: Pages<'a>,
+    /// The memory of the answers.
+    held: Reservation,
+}
+
+impl Reading<'_> {
+    /// Sends `asked`, and adds the entries of its page. Returns the URL of the page, and the next one.
+    async fn page(&mut self, asked: &Request) -> Result<(Url, NextPage), SyncError> {
+        let Transforms { collection, rules, declared, .. } = &*self.transforms;
+        let session = &self.remote.session;
+        let mut response = self.remote.ask(asked, true).await?;
+        self.remote.check_parents(collection, &response).await?;
+        self.pages.count(response.body.len());
+        let status = response.status;
+        let mut answer = match decoded(collection, &mut response, rules.payload_type(), &mut self.held).await
+        {
+            // Only `list.absent` expects it.
+            Err(SyncError::Server(_)) if status.is_client_error() => Value::Null,
+            answer => answer?,
+        };
+        // Some servers answer with an error instead of an empty list.
+        if self.pages.number == 1 {
+            let is_empty;
+            (is_empty, answer) = self.transforms.is_empty(status, answer).await?;
+            if is_empty && self.remote.has_parent(declared).await {
+                return Ok((response.url, NextPage::End));
+            }
+        }
+        if status.is_client_error() {
+            return Err(session.client.rejection(asked, &response).into());
+        }
+        let next = self.pages.next(asked, &response, &answer);
+        // If the answer is not a list, this error is reported and not that of the pagination.
+        let shown = self.transforms.run(answer).await;
+        let entries = shown.and_then(|shown| Ok(rules.entries(collection, shown)?));
+        // Servers of remote procedures answer 200 and state a failure.
+        let entries = entries.map_err(|error| match error {
+            SyncError::Metadata(_) if response.states_failure() => {
+                let rejection = session.client.rejection(asked, &response.statement());
+                let (collection, reason) = (collection.clone(), rejection.to_string());
+                MetadataError::ListShape { collection, reason }.into()
+            }
+            error => error,
+        })?;
+        entries.named.iter().for_each(|entry| session.hide_names(rules, &entry.payload));
+        Ok((response.url, self.pages.add(entries, next?)?))
+    }
+
+    /// Returns the list. `cut` means that there are further pages.
+    fn finish(self, cut: bool) -> List {
+        List::of(self.pages.finish(cut), self.held)
     }
 }
 

@@ -60,10 +60,12 @@ impl Plan {
 
     /// Fails the creates below parents that the server does not have and the plan does not create.
     fn refuse_orphans(&mut self) {
-        let created = self.creates();
+        let mut created = self.creates();
+        // Parents come before their children.
         for action in &mut self.actions {
             let Sending::BelowNewParent(parent) = &action.sending else { continue };
             if !created.contains(&parent.path) {
+                created.remove(&action.path);
                 let error = SyncError::NoParent(action.path.clone(), parent.path.clone());
                 self.failures.push(action.failed(&error));
                 action.sending = Sending::Impossible(Box::new(error));
@@ -71,6 +73,7 @@ impl Plan {
         }
     }
 
+    /// Returns the resources that the plan creates.
     fn creates(&self) -> HashSet<LogicalPath> {
         let creates =
             self.actions.iter().filter(|action| action.step == Step::Create && !action.is_impossible());
