@@ -265,7 +265,7 @@ impl ServerError {
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504),
-            Self::TooLarge { .. } | Self::Memory { .. } => false,
+            Self::TooLarge { .. } | Self::Memory { .. } | Self::Cancelled { .. } => false,
             _ => self.category() == Category::Transport,
         }
     }

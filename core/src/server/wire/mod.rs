@@ -482,7 +482,7 @@ impl Sending<'_> {
         }
         let http = wire.http(reach)?;
         if wire.observer.as_ref().is_some_and(|observer| !observer.may_send()) {
-            return Err(Failed::unsent(call.request.unsent("this process no longer leads")));
+            return Err(Failed::unsent(call.request.cancelled()));
         }
         // A redirect is another request to the server, so the rate counts it.
         let paces = self.sent.is_some() && reach != Reach::Stranger;
