@@ -461,11 +461,13 @@ impl Attempt<'_> {
     async fn adopt(&self, desired: Resource, found: Observed, lost: ServerError) -> Result<Step, SyncError> {
         // The resource may belong to another client, and a requested create overwrites nothing.
         if self.action.reason == Reason::Requested {
-            self.writer.ids.note(&self.action.path, self.call, Some(id_of(&found)));
-            return match self.correction(desired, found).await? {
-                None => Ok(Step::Create),
-                Some(_) => Err(lost.into()),
-            };
+            let id = id_of(&found);
+            if self.correction(desired.clone(), found).await?.is_some() {
+                return Err(lost.into());
+            }
+            self.note_created(&desired, Some(&id));
+            self.writer.ids.note(&self.action.path, self.call, Some(id));
+            return Ok(Step::Create);
         }
         match self.take_over(desired, found).await? {
             None => Ok(Step::Create),
