@@ -100,7 +100,7 @@ impl<'a> Pager<'a> {
     /// numbers or offsets, and its answer does not state another page.
     pub fn may_be_last(&self) -> bool {
         let is_numbered = self.rules.pagination().is_some_and(|pagination| pagination.numbered().is_some());
-        is_numbered && self.pages > 0 && !self.states_more
+        is_numbered && !self.states_more
     }
 
     /// The number of entries on the pages before transforms, if they can be counted.

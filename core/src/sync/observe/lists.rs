@@ -115,29 +115,30 @@ impl Remote {
             reader: self.nested(list).reader(),
         });
         let pages = Pages::new(&rules, collection, LIST_BOUNDS);
-        let mut reading = Reading { remote: self, transforms, pages, held: Reservation::new(Pool::Answers) };
+        let mut reader =
+            PageReader { remote: self, transforms, pages, held: Reservation::new(Pool::Answers) };
         let (mut asked, mut last) = (Ok::<_, ServerError>(request.clone()), None);
         loop {
             let page = match &asked {
-                Ok(asked) => reading.page(asked).await,
+                Ok(asked) => reader.page(asked).await,
                 Err(error) => Err(SyncError::from(error.clone())),
             };
             let (url, next) = match page {
                 Ok(page) => page,
-                Err(error) if reading.pages.is_past_end(&error) && self.still_shows(last.as_ref()).await => {
-                    return Ok(reading.finish(false));
+                Err(error) if reader.pages.is_past_end(&error) && self.still_shows(last.as_ref()).await => {
+                    return Ok(reader.finish(false));
                 }
-                Err(error) if reading.pages.number == 1 || matches!(error, SyncError::UnboundedList(..)) => {
+                Err(error) if reader.pages.number == 1 || matches!(error, SyncError::UnboundedList(..)) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    return Err(SyncError::Page(collection.clone(), reading.pages.number, error.into()));
+                    return Err(SyncError::Page(collection.clone(), reader.pages.number, error.into()));
                 }
             };
             last = asked.ok();
             asked = match next {
-                NextPage::End => return Ok(reading.finish(false)),
-                NextPage::Unknown => return Ok(reading.finish(true)),
+                NextPage::End => return Ok(reader.finish(false)),
+                NextPage::Unknown => return Ok(reader.finish(true)),
                 NextPage::At(reference) => request.following(&url, &reference),
                 NextPage::With(page) => {
                     request = self.list_request(collection, Some(page)).await?;
@@ -149,7 +150,7 @@ impl Remote {
 }
 
 /// A list that is read page by page.
-struct Reading<'a> {
+struct PageReader<'a> {
     remote: &'a Remote,
     transforms: Arc<Transforms>,
     pages: Pages<'a>,
@@ -157,7 +158,7 @@ struct Reading<'a> {
     held: Reservation,
 }
 
-impl Reading<'_> {
+impl PageReader<'_> {
     /// Sends `asked`, and adds the entries of its page. Returns the URL of the page, and the next one.
     async fn page(&mut self, asked: &Request) -> Result<(Url, NextPage), SyncError> {
         let Transforms { collection, rules, declared, .. } = &*self.transforms;
@@ -202,7 +203,8 @@ impl Reading<'_> {
 
     /// Returns the list. `cut` means that there are further pages.
     fn finish(self, cut: bool) -> List {
-        List::of(self.pages.finish(cut), self.held)
+        let (entries, doubt) = self.pages.finish(cut);
+        List { entries, doubt, held: self.held.share() }
     }
 }
 
@@ -213,12 +215,6 @@ pub(super) struct List {
     pub doubt: Option<Doubt>,
     /// The memory that the entries occupy.
     held: Share,
-}
-
-impl List {
-    fn of((entries, doubt): (Entries, Option<Doubt>), held: Reservation) -> Self {
-        Self { entries, doubt, held: held.share() }
-    }
 }
 
 /// Converts the result of reading a list to a [`ListAnswer`].

@@ -177,8 +177,13 @@ impl Remote {
     /// Whether the nearest parent of `path` that is a member of a collection is proven absent.
     pub(crate) async fn parent_is_absent(&self, path: &LogicalPath, doomed: bool) -> bool {
         let Ok(Some(parent)) = self.nearest_parent(path).await else { return false };
+        self.is_absent(&parent, doomed).await
+    }
+
+    /// Whether the resource `parent` is proven absent. The first caller reads it.
+    async fn is_absent(&self, parent: &Resource, doomed: bool) -> bool {
         let look = || async {
-            Box::pin(self.observe(&parent, doomed)).await.is_ok_and(|observed| observed.payload.is_none())
+            Box::pin(self.observe(parent, doomed)).await.is_ok_and(|observed| observed.payload.is_none())
         };
         *cell(&self.absent, &parent.path).get_or_init(look).await
     }
@@ -197,7 +202,7 @@ impl Remote {
             return None;
         }
         let parent = self.nearest_parent(path).await.ok()??;
-        self.parent_is_absent(path, false).await.then_some(parent.path)
+        self.is_absent(&parent, false).await.then_some(parent.path)
     }
 
     /// Returns the nearest parent of `path` that is a member of a collection.

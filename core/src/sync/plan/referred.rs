@@ -60,30 +60,28 @@ impl Plan {
 
     /// Fails the creates below parents that the server does not have and the plan does not create.
     fn refuse_orphans(&mut self) {
-        let mut created = self.creates();
         // Parents come before their children.
-        for action in &mut self.actions {
+        for place in 0..self.actions.len() {
+            let action = &self.actions[place];
             let Sending::BelowNewParent(parent) = &action.sending else { continue };
-            if !created.contains(&parent.path) {
-                created.remove(&action.path);
+            if !self.creates(&parent.path) {
                 let error = SyncError::NoParent(action.path.clone(), parent.path.clone());
                 self.failures.push(action.failed(&error));
-                action.sending = Sending::Impossible(Box::new(error));
+                self.actions[place].sending = Sending::Impossible(Box::new(error));
             }
         }
     }
 
-    /// Returns the resources that the plan creates.
-    fn creates(&self) -> HashSet<LogicalPath> {
-        let creates =
-            self.actions.iter().filter(|action| action.step == Step::Create && !action.is_impossible());
-        creates.map(|action| action.path.clone()).collect()
+    /// Whether the plan creates the resource at `path`. Its actions are sorted by path.
+    fn creates(&self, path: &LogicalPath) -> bool {
+        let place = self.actions.binary_search_by(|action| action.path.cmp(path));
+        let action = place.ok().map(|place| &self.actions[place]);
+        action.is_some_and(|action| action.step == Step::Create && !action.is_impossible())
     }
 
     /// Fails the deletions of resources that were not moved yet, or to which declared ones refer, and those that wait for
     /// them.
     async fn refuse_referred(&mut self, session: &Session) {
-        let created = self.creates();
         let is_deletion = |action: &&Action| action.step == Step::Delete;
         let doomed = self.actions.iter().filter(is_deletion).map(|action| action.path.clone());
         let doomed: HashSet<LogicalPath> = doomed.collect();
@@ -91,7 +89,7 @@ impl Plan {
         for action in self.actions.iter().filter(is_deletion).filter(|action| !action.replaces()) {
             let by = referrer(session, &self.given, &action.path, |path| !doomed.contains(path)).await;
             refused.extend(by.map(|by| (action.path.clone(), referred(&action.path, &by))));
-            let new = self.pruning.moved.get(&action.path).filter(|new| !created.contains(new));
+            let new = self.pruning.moved.get(&action.path).filter(|new| !self.creates(new));
             refused.extend(new.map(|new| (action.path.clone(), not_moved(&action.path, new))));
         }
         while let Some((path, error)) = refused.pop() {
