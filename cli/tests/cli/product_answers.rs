@@ -55,25 +55,25 @@ fn names_with_slashes_are_reported() {
     assert_eq!(run.code, 0, "{run}");
 }
 
-/// A path does not show a slash at the end, or two in sequence.
+/// A path does not show a slash at an end of a name, or two in sequence.
 #[test]
 fn names_with_slashes_are_not_other_names() {
     let server = ApiServer::rest(&["/services"], Ids::Given);
-    for (id, name) in ["http", "http/", "disk /", "a//b"].iter().enumerate() {
+    for (id, name) in ["http", "http/", "/http", "disk /", "a//b"].iter().enumerate() {
         server.put(&format!("/services/{id}"), json!({"id": id.to_string(), "name": name}));
     }
     let place = Place::new(server, &[("services/_/metadata.yaml", "resource: {id: /id, alias: /name}\n")]);
     for command in [&["import"][..], &["resource", "list", "/services"]] {
         let run = place.run(command);
         assert!(
-            run.code == 0 && run.stderr.contains("/services: http/ and 2 more names have a slash"),
+            run.code == 0 && run.stderr.contains("/services: http/ and 3 more names have a slash"),
             "{run}"
         );
     }
     assert!(place.has("services/http/resource.json"));
     place.home.write("repo/_/metadata.yaml", "resource: {pathNames: percentEncoded}\n");
     let run = place.run(&["import"]);
-    assert!(run.stdout.contains("/services  3 saved, 1 existing"), "{run}");
+    assert!(run.stdout.contains("/services  4 saved, 1 existing"), "{run}");
 }
 
 #[test]

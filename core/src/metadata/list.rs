@@ -109,9 +109,10 @@ impl Entry {
     }
 
     /// Returns the logical path of the entry in `collection`, whose segments name resources as `names`. Slashes in a
-    /// literal alias add levels. A path does not show one at the end, or several in sequence, so they are errors.
+    /// literal alias add levels. A path does not show one at an end, or several in sequence, so they are errors.
     pub fn path(&self, collection: &LogicalPath, names: PathNames) -> Result<LogicalPath, MetadataError> {
-        let is_lossy = || self.alias.ends_with('/') || self.alias.contains("//");
+        let is_lossy =
+            || self.alias.starts_with('/') || self.alias.ends_with('/') || self.alias.contains("//");
         let path = match names {
             PathNames::Literal if is_lossy() => Err(PathError::NotASegment(self.alias.clone())),
             PathNames::Literal => collection.join(&self.alias),
