@@ -71,6 +71,27 @@ async fn prune_with(
     sync::run(&session, selection, &Options::default(), &Stop::default()).await
 }
 
+/// The run that created a moved resource at its new place could not delete it at the former one.
+#[rstest]
+#[case::another_id("2", 1)]
+#[case::same_id("1", 0)]
+#[tokio::test]
+async fn a_moved_resource_with_another_id_is_deleted(#[case] id: &str, #[case] pruned: usize) {
+    let metadata = SERVICES.1.replace("{id: /name,", "{id: /id,");
+    let metadata = (SERVICES.0, metadata.as_str());
+    let config = || Config { collections: vec!["/services".to_owned()], ..Config::default() };
+    let (former, world) = (World::new(config(), &[metadata]), World::new(config(), &[metadata]));
+    former.declare("hosts/web2/services/http/resource.json", r#"{"name":"http"}"#);
+    world.declare("hosts/web1/services/http/resource.json", r#"{"name":"http"}"#);
+    for (host, id) in [("web2", "1"), ("web1", id)] {
+        let payload = json!({"name": "http", "id": id, "host": host});
+        world.server.put_by_hand(&format!("/services/{host}!http"), payload);
+    }
+    let report = prune(&world, &former, "/hosts/web2/services/http", None).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (pruned, 1 - pruned), "{report:?}");
+    assert_ne!(world.live("/services/web1!http"), "absent");
+}
+
 /// A service was moved to another host in Git. It is deleted at its former address only after this run has created it at
 /// the new one.
 #[rstest]

@@ -394,7 +394,7 @@ impl Candidates {
                         matches!(beside, Beside::In(_))
                             && !is_parent
                             && self.is_elsewhere(path, candidate, &at).await?
-                            && self.is_moved(candidate, &claim.path).await
+                            && self.is_moved(candidate, observed, &claim.path).await
                     };
                 if !is_other {
                     return Ok(Some(claim.path.clone()));
@@ -449,15 +449,15 @@ impl Candidates {
         Ok(place.is_some() && read.is_some_and(is_there))
     }
 
-    /// Whether Git moves `candidate` to `path`, where the server is proven to have nothing. Its deletion needs the create
-    /// there.
-    async fn is_moved(&self, candidate: &Resource, path: &LogicalPath) -> bool {
-        let read = self.read_declared(path).await;
-        let is_missing = matches!(read, Ok(Some(Observed { payload: None, .. })));
-        if is_missing {
+    /// Whether Git moves the `observed` resource of `candidate` to `path`, where the server is proven to have nothing, or
+    /// has another resource, as an earlier run created it. In the first case, its deletion needs the create there.
+    async fn is_moved(&self, candidate: &Resource, observed: &Observed, path: &LogicalPath) -> bool {
+        let Ok(Some(read)) = self.read_declared(path).await else { return false };
+        if read.payload.is_none() {
             self.found.lock().moved.insert(candidate.path.clone(), path.clone());
+            return true;
         }
-        is_missing
+        shows_one(&read, observed) == Some(false)
     }
 
     /// Reads the resource that Git declares at `path`; `None` if there is none.
@@ -470,17 +470,20 @@ impl Candidates {
         read.map(Some).map_err(|error| not_comparable(&error.to_string()))
     }
 
-    /// Whether the server shows the `observed` resource at the declared `path`, too: the same id or the same content.
-    /// `None` if it shows nothing there, or no id of one of them.
+    /// Whether the server shows the `observed` resource at the declared `path`, too, as [`shows_one`] decides.
     async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<Option<bool>, SyncError> {
-        let Some(read) = self.read_declared(path).await? else { return Ok(None) };
-        let Some((own, other)) = read.payload.as_ref().zip(observed.payload.as_ref()) else {
-            return Ok(None);
-        };
-        let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
-        let has_same_id = id(own).zip(id(other)).map(|(own, other)| own == other);
-        Ok(if own == other { Some(true) } else { has_same_id })
+        let read = self.read_declared(path).await?;
+        Ok(read.and_then(|read| shows_one(&read, observed)))
     }
+}
+
+/// Whether the server shows one resource in both reads: the same content or the same id. `None` if it shows nothing in one
+/// of them, or no id.
+fn shows_one(read: &Observed, observed: &Observed) -> Option<bool> {
+    let (own, other) = read.payload.as_ref().zip(observed.payload.as_ref())?;
+    let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
+    let has_same_id = || id(own).zip(id(other)).map(|(own, other)| own == other);
+    if own == other { Some(true) } else { has_same_id() }
 }
 
 /// Returns the error of a comparison of the resource at `path` that is not to be deleted.
