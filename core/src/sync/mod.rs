@@ -105,13 +105,13 @@ async fn run_parts(
     let mut execution = Execution::new(session, &plan, stop);
     // The prune limit counts the deletions of the whole plan, so the whole plan is made before it is applied.
     let deletes = plan.actions.iter().any(|action| action.step == Step::Delete);
-    let mut declared = surveyor.declared(selection);
+    let mut items = surveyor.items(selection);
     // Actions with dependencies wait for the last part, because their dependencies may be in any part. Replacements wait,
     // too, because the prune limit counts them.
     let (mut had_work, mut next, mut held) = (false, None, Vec::new());
     loop {
         let end = (!deletes).then(|| Instant::now() + PART_TIME);
-        let first = surveyor.look_at_all(declared.as_mut(), end, &mut plan).await;
+        let first = surveyor.look_at_all(items.as_mut(), end, &mut plan).await;
         let empty = Plan { scope: plan.scope.clone(), declared: plan.declared, ..Plan::default() };
         let mut part = std::mem::replace(&mut plan, empty);
         let is_last = first.is_none() || deletes;

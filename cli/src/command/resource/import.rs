@@ -131,22 +131,8 @@ impl ImportOptions {
         // Infer.
         let inferred = if self.infer_metadata { store_inferred(workspace, path)? } else { Vec::new() };
         let written = authoring.written()?;
-        let mut reopened =
-            if inferred.is_empty() { None } else { Some(Workspace::connected(invocation).await?) };
         // Read.
-        let mut crawl = list_all(reopened.as_ref().unwrap_or(workspace), path, &self.exclusions).await?;
-        let unnamed = inferred.iter().filter(|pattern| crawl.unnamed.contains(*pattern));
-        let by_id = reopened.as_ref().map_or(Ok(Vec::new()), |reopened| name_by_id(reopened, unnamed))?;
-        if !by_id.is_empty() {
-            for pattern in by_id {
-                let note =
-                    "not all members have a name of their own, so the files have the names of their ids";
-                invocation.messages.note(&format!("{pattern}: {note}"));
-            }
-            let renamed = Workspace::connected(invocation).await?;
-            crawl = list_all(&renamed, path, &self.exclusions).await?;
-            reopened = Some(renamed);
-        }
+        let (reopened, mut crawl) = self.read(workspace, path, &inferred, invocation).await?;
         let workspace = reopened.as_ref().unwrap_or(workspace);
         if crawl.listed.is_empty() && crawl.unlisted.is_empty() {
             return Err(Failure::invalid(format!(
@@ -198,6 +184,33 @@ impl ImportOptions {
         })
         .await?;
         Ok(Imported { inferred, read_only, ..Imported::new(collections, crawl, invocation) })
+    }
+
+    /// Lists the collections below `path`, with the `inferred` metadata: then it also returns the workspace that has it.
+    async fn read<'i>(
+        &self,
+        workspace: &Workspace<'_>,
+        path: &LogicalPath,
+        inferred: &[String],
+        invocation: &'i Invocation,
+    ) -> Result<(Option<Workspace<'i>>, Crawl), Failure> {
+        if inferred.is_empty() {
+            return Ok((None, list_all(workspace, path, &self.exclusions).await?));
+        }
+        let reopened = Workspace::connected(invocation).await?;
+        let crawl = list_all(&reopened, path, &self.exclusions).await?;
+        let unnamed = inferred.iter().filter(|pattern| crawl.unnamed.contains(*pattern));
+        let by_id = name_by_id(&reopened, unnamed)?;
+        if by_id.is_empty() {
+            return Ok((Some(reopened), crawl));
+        }
+        for pattern in by_id {
+            let note = "not all members have a name of their own, so the files have the names of their ids";
+            invocation.messages.note(&format!("{pattern}: {note}"));
+        }
+        let renamed = Workspace::connected(invocation).await?;
+        let crawl = list_all(&renamed, path, &self.exclusions).await?;
+        Ok((Some(renamed), crawl))
     }
 
     /// Removes the members that exist in the repository. `--force` overwrites them, except those at another path. The

@@ -7,7 +7,9 @@
 //! address        the addresses of a declared resource
 //! decide         one resource
 //! claims         the names and addresses of all declared resources
+//! claimants      the declared resource that a resource of the server is
 //! undeclared     one candidate for deletion
+//! declared       one declared resource, with its checks
 //! assigned       resources that were created under another id
 //! names          declared resources that are one
 //! survey         the whole selection, resource by resource
@@ -15,8 +17,10 @@
 
 mod address;
 mod assigned;
+mod claimants;
 mod claims;
 pub(super) mod decide;
+mod declared;
 pub(super) mod graph;
 pub(super) mod names;
 mod prune;

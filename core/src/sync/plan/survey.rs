@@ -14,21 +14,19 @@ use tokio::task::JoinSet;
 use tracing::{Instrument as _, Span};
 
 use super::Plan;
-use super::decide::decide_for;
+use super::declared::Declared;
 use super::names::Names;
 use super::saved;
-use super::undeclared::{Candidates, Fate, Pruning, check_alias};
-use crate::error::{Categorized, Category};
-use crate::metadata::MetadataError;
+use super::undeclared::{Candidates, Fate, Pruning};
+use crate::error::Category;
 use crate::path::LogicalPath;
-use crate::payload::Value;
 use crate::spans;
 use crate::sync::model::{
-    Action, Candidate, Doubt, Failure, FailureReason, Intent, Lost, NewParent, Observed, Options, PRUNE,
-    Reason, Resource, Scope, Selection, Sending, Session, Step, Stop, SyncError, Transcript, Wanted, hide,
+    Candidate, Doubt, Failure, FailureReason, Intent, Options, PRUNE, Reason, Resource, Selection, Session,
+    Stop, SyncError, Transcript, hide,
 };
 use crate::sync::observe::{Bulk, Expected, Former, Remote, loaded, refers};
-use crate::sync::tasks::{self, evaluated};
+use crate::sync::tasks;
 
 /// A part of a survey ends after this time. Its actions are applied before the next part is read. So a run that is
 /// stopped has done a part of its work, even in a large scope.
@@ -68,19 +66,13 @@ pub struct Surveyor {
     session: Session,
     bulk: Arc<Bulk>,
     candidates: Arc<Candidates>,
+    declared: Declared,
     options: Options,
     names: Arc<Mutex<Names>>,
     /// The failure of the health check, if it rejects the credentials.
     rejected: Arc<OnceCell<Option<Arc<SyncError>>>>,
     /// Whether equal resources are only counted, because most of a large scope is equal.
     counts_equal: bool,
-    /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
-    /// and secrets are not needed, which saves most of the time and memory of a first sync.
-    defers: bool,
-    /// Whether it does not compare its resources with all declared ones: there are too many, or an earlier pass did so.
-    skips_copies: bool,
-    /// The scope, if it reads all of it.
-    scope: Option<Scope>,
     stop: Stop,
 }
 
@@ -112,27 +104,37 @@ impl Surveyor {
         references.clear();
         let remote = Remote::following(session, Transcript::new(false), writes.former());
         let surveyor = Self::running(remote.running(selection, references), selection, options, stop);
-        Self { skips_copies: true, ..surveyor }
+        let declared = Declared { skips_copies: true, ..surveyor.declared };
+        Self { declared, ..surveyor }
     }
 
     fn running(remote: Remote, selection: &Selection, options: &Options, stop: &Stop) -> Self {
         let session = remote.session.clone();
         let remote = Arc::new(remote);
         let Options { keep_compared, sealable, .. } = *options;
-        let written = session.written.clone();
-        Self {
-            session,
-            candidates: Arc::new(Candidates::new(&remote)),
-            bulk: Arc::new(Bulk::new(remote, selection, options)),
-            options: Options { written, ..options.clone() },
-            names: Arc::default(),
-            rejected: Arc::default(),
-            counts_equal: selection.is_whole_scope() && !keep_compared && !sealable,
+        let options = Options { written: session.written.clone(), ..options.clone() };
+        let candidates = Arc::new(Candidates::new(&remote));
+        let bulk = Arc::new(Bulk::new(remote, selection, &options));
+        let declared = Declared {
+            session: session.clone(),
+            bulk: Arc::clone(&bulk),
+            candidates: Arc::clone(&candidates),
+            options: options.clone(),
+            scope: selection.scope.clone(),
             defers: false,
             skips_copies: !selection.is_whole_scope()
                 && selection.former.is_none()
                 && selection.targeted() > FEW,
-            scope: selection.scope.clone(),
+        };
+        Self {
+            session,
+            bulk,
+            candidates,
+            declared,
+            options,
+            names: Arc::default(),
+            rejected: Arc::default(),
+            counts_equal: selection.is_whole_scope() && !keep_compared && !sealable,
             stop: stop.clone(),
         }
     }
@@ -140,13 +142,14 @@ impl Surveyor {
     /// Returns a surveyor that defers create requests. This requires a plan that is not shown, and a tree that is a
     /// commit.
     pub fn deferring(self, defers: bool) -> Self {
-        Self { defers: defers && !self.options.needs_payloads(), ..self }
+        let defers = defers && !self.options.needs_payloads();
+        Self { declared: Declared { defers, ..self.declared }, ..self }
     }
 
     /// Returns the plan for `selection`. Reads concurrently within the budget of the server.
     pub async fn survey(&self, mut selection: Selection) -> Plan {
         let mut plan = self.begin(&mut selection).await;
-        self.look_at_all(self.declared(selection).as_mut(), None, &mut plan).await;
+        self.look_at_all(self.items(selection).as_mut(), None, &mut plan).await;
         plan.finished(&self.options)
     }
 
@@ -181,7 +184,7 @@ impl Surveyor {
     }
 
     /// Returns the resources that Git declares, read ahead of the requests.
-    pub fn declared(&self, selection: Selection) -> Pin<Box<Items>> {
+    pub fn items(&self, selection: Selection) -> Pin<Box<Items>> {
         let loaded = loaded(&self.session, selection.resources);
         let loaded = loaded.map(|(path, desired)| Item::Desired(path, desired));
         let given = selection.given.into_iter();
@@ -305,7 +308,9 @@ impl Surveyor {
         let looked = async {
             self.stop.check_read(&path)?;
             let fate = match item {
-                Item::Desired(_, desired) => Fate::Needs(Box::new(self.look_at(desired?, expected).await?)),
+                Item::Desired(_, desired) => {
+                    Fate::Needs(Box::new(self.declared.decide(desired?, expected).await?))
+                }
                 Item::Undeclared(candidate) => self.sealed(self.candidates.decide(candidate).await?),
             };
             if fate.is_absent() {
@@ -344,221 +349,6 @@ impl Surveyor {
         }
         fate
     }
-
-    async fn look_at(&self, desired: Resource, expected: Option<Expected>) -> Result<Action, SyncError> {
-        let under_way = self.session.knowledge.expected(&desired);
-        let lost = self.session.knowledge.lost(&desired.path);
-        let depends_on = desired.dependencies()?;
-        self.session.hide_names(&desired.rules, &desired.payload);
-        let written = self.session.written.as_deref();
-        let may_be_lost = lost.is_some() || written.is_some_and(|written| written.has_lost(&desired.path));
-        if self.defers && under_way.is_none() && !may_be_lost && self.bulk.is_known_absent(&desired) {
-            self.candidates.check_not_created(&desired).await?;
-            let create = Action::new(desired.path, Step::Create, Reason::Missing);
-            return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
-        }
-        let converges = self.options.intent == Intent::Converge;
-        let mut pending = None;
-        let (desired, observed) = if self.options.intent == Intent::Delete {
-            self.look_for_deletion(desired).await?
-        } else {
-            let desired = self.session.resolved(desired).await?;
-            let refers = refers(&desired);
-            self.bulk.remote.look_at(&desired);
-            let desired = if refers { self.bulk.remote.filled(desired).await? } else { (desired, None) };
-            let (desired, lacking) = desired;
-            pending = lacking;
-            // An entry of a list does not show whether the other resource changed.
-            let looked = if refers {
-                self.bulk.remote.read(&desired).await.map(Some)
-            } else {
-                self.bulk.look(&desired).await
-            };
-            let observed = match looked {
-                Ok(None) => {
-                    self.session.knowledge.shown(&desired);
-                    return Ok(Action::new(desired.path, Step::Skip, Reason::Equal));
-                }
-                Ok(Some(observed)) => {
-                    self.check_requested(&desired, &observed)?;
-                    observed
-                }
-                // A resource that cannot be read can still be written, and this intent writes it in any case.
-                Err(error) if !converges && is_about_reading(&error) => {
-                    Observed::new(self.bulk.remote.addressed(&desired).await?, None)
-                }
-                Err(error) => return Err(error),
-            };
-            (desired, observed)
-        };
-        if observed.payload.is_some() {
-            self.session.knowledge.shown(&desired);
-        }
-        if converges && observed.other_alias(&Wanted::of(&desired)).is_some() {
-            self.candidates.check_sole(&desired, &observed).await?;
-        }
-        let is_copy = self.options.intent != Intent::Delete && self.may_be_a_copy(&desired, &observed).await;
-        let copied = is_copy.then(|| (desired.clone(), observed.clone()));
-        if let Some(left) = under_way.filter(|_| converges && observed.payload.is_none()) {
-            return Err(SyncError::UnderWay(desired.path, left.as_secs() + 1));
-        }
-        if converges && may_be_lost {
-            self.check_lost(&desired, &observed, lost).await?;
-        }
-        if converges && observed.payload.is_none() {
-            self.candidates.check_not_created(&observed.at).await?;
-        }
-        if let Some(expected) = expected {
-            expected.remember(&observed);
-        }
-        let at = (observed.at.path != desired.path).then(|| Box::new(observed.at.path.clone()));
-        let (options, refers_to_parents) = (self.options.clone(), desired.rules.names_ids());
-        let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
-        if let Some((desired, observed)) = copied.filter(|_| action.step != Step::Skip) {
-            self.candidates.check_copy(&desired, &observed).await?;
-        }
-        // A reference without a value differs from any value, so it shows no need for a replacement.
-        if let Some(pending) = pending.take_if(|_| action.replaces()) {
-            return Err(pending.error);
-        }
-        let pending = pending.filter(|lacking| !(lacking.deferred && action.is_missing()));
-        if action.step == Step::Create
-            && refers_to_parents
-            && let Some(parent) = self.missing_parent(&action, pending.is_some()).await
-        {
-            let sending = Sending::BelowNewParent(Box::new(NewParent { path: parent, at: at.map(|at| *at) }));
-            return Ok(Action { depends_on, sending, ..action });
-        }
-        let writes = matches!(action.step, Step::Create | Step::Update);
-        if writes && (pending.is_some() || self.lacks_declared(&action).await?) {
-            return Ok(Action { depends_on, sending: Sending::WhenSent(at), ..action });
-        }
-        Ok(Action { depends_on, ..action })
-    }
-
-    /// Fails if the caller asked to create a resource that exists, or to update one that is proven not to exist: many servers
-    /// would create another one.
-    fn check_requested(&self, desired: &Resource, observed: &Observed) -> Result<(), SyncError> {
-        let exists = observed.payload.is_some() || desired.rules.resolved().singleton;
-        match self.options.intent {
-            Intent::Create if exists => Err(SyncError::Exists(desired.path.clone())),
-            Intent::Update if !exists => Err(SyncError::Absent(desired.path.clone())),
-            _ => Ok(()),
-        }
-    }
-
-    /// Fails if the server has the resource that an earlier run created from `desired`, and `observed` is not it: each
-    /// run would create another one.
-    async fn check_lost(
-        &self,
-        desired: &Resource,
-        observed: &Observed,
-        lost: Option<Lost>,
-    ) -> Result<(), SyncError> {
-        let Session { written, knowledge, .. } = &self.session;
-        let recorded = written.as_ref().and_then(|written| written.lost(desired));
-        let lost = lost.filter(|lost| lost.is_of(desired));
-        if observed.payload.is_none() {
-            let still_exists = match &recorded {
-                Some(id) => self.bulk.remote.at_id(&observed.at, id).await != Some(None),
-                None => lost.is_some(),
-            };
-            if still_exists {
-                let id = recorded.or_else(|| lost?.id);
-                return Err(SyncError::Unfindable(desired.path.clone(), id));
-            }
-        }
-        knowledge.find(&desired.path);
-        if let Some(written) = written {
-            written.find(&desired.path);
-        }
-        Ok(())
-    }
-
-    /// Whether the run does not read all declared resources, and `desired` exists although the last revision did not
-    /// declare it with these names. Then another declared resource may be the same one.
-    async fn may_be_a_copy(&self, desired: &Resource, observed: &Observed) -> bool {
-        // If it reads all resources beside it, `Names` finds those that are the same one.
-        let reads_beside = self.scope.as_ref().is_some_and(|scope| scope.contains_all_beside(&desired.path));
-        !self.skips_copies
-            && !reads_beside
-            && observed.payload.is_some()
-            && !self.bulk.remote.was_declared(desired).await
-    }
-
-    /// Whether the request of `action` cannot be made because it needs what the run may create: the content of another
-    /// resource.
-    async fn lacks_declared(&self, action: &Action) -> Result<bool, SyncError> {
-        match action.impossible().and_then(SyncError::lacks) {
-            Some(path) => self.bulk.remote.is_declared(path).await,
-            None => Ok(false),
-        }
-    }
-
-    /// Returns the parent that the server does not have, in whose place the request of `action` has its name. A transform
-    /// may fail because of the name, unless it lacks the value of another resource, as with a `pending` reference.
-    async fn missing_parent(&self, action: &Action, pending: bool) -> Option<LogicalPath> {
-        let fails = match action.impossible() {
-            None => false,
-            Some(error) if pending || error.lacks().is_some() => false,
-            Some(SyncError::Metadata(MetadataError::Transform { .. })) => true,
-            Some(_) => return None,
-        };
-        self.bulk.remote.absent_parent(&action.path, fails).await
-    }
-
-    /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared
-    /// resource is the same one. Also returns the resource with the names by which it was found.
-    async fn look_for_deletion(&self, desired: Resource) -> Result<(Resource, Observed), SyncError> {
-        let remote = &self.bulk.remote;
-        let by_path = Resource::by_path(desired.path.clone(), Arc::clone(&desired.rules)).ok();
-        let first = by_path.unwrap_or_else(|| desired.clone());
-        let unreadable = Observed::new(desired.clone(), Some(Value::Null));
-        let by_path = remote.read_doomed(&first).await;
-        // The name of a resource may be the id of another one.
-        let is_another = !desired.seeded
-            && match &by_path {
-                Ok(observed) => observed.other_alias(&Wanted::of(&desired)).is_some(),
-                Err(error) => matches!(error, SyncError::Undecided(_, Doubt::Several(_))),
-            };
-        let observed = match by_path {
-            // A deletion needs no proof of absence.
-            Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
-            _ if is_another => Observed::new(first.clone(), None),
-            Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
-            observed => observed?,
-        };
-        if desired.seeded {
-            // A path by the only name of a resource shows no other one.
-            if Wanted::of(&desired).one_name {
-                check_alias(&desired, &observed)?;
-            }
-            return Ok((first, observed));
-        }
-        let has_its_names = !is_another && first.identity == desired.identity;
-        if has_its_names || observed.payload.is_some() {
-            let (wanted, found) = (Wanted::of(&desired), observed.addressed().identity.remote_id);
-            let id = wanted.id.filter(|id| !has_its_names && !wanted.one_name && *id != found);
-            if let Some(id) = id.map(str::to_owned) {
-                return Err(SyncError::Undecided(desired.path, Doubt::AnotherId(id, found)));
-            }
-            // The request may need attributes that only the payload states.
-            let at = Resource { payload: Arc::clone(&desired.payload), ..observed.at };
-            return Ok((desired, Observed { at, ..observed }));
-        }
-        let observed = match remote.read_doomed(&desired).await {
-            // The answer to a deletion by its name would not show whether the resource exists.
-            Err(error) if is_about_reading(&error) && !error.is_lack_of_proof() => {
-                return Ok((desired, unreadable));
-            }
-            observed => observed?,
-        };
-        if observed.payload.is_some() {
-            self.candidates.check_sole(&desired, &observed).await?;
-            check_alias(&desired, &observed)?;
-        }
-        Ok((desired, observed))
-    }
 }
 
 /// Removes the creates if the server rejected the credentials (401) for another resource. It may treat this client like
@@ -582,9 +372,4 @@ async fn until(end: Option<Instant>) {
         Some(end) => tokio::time::sleep_until(end.into()).await,
         None => std::future::pending().await,
     }
-}
-
-/// Whether the error concerns only the read of a resource, so that a write may succeed.
-fn is_about_reading(error: &SyncError) -> bool {
-    error.is_unreadable() || error.category() == Category::Validation
 }

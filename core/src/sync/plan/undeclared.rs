@@ -11,19 +11,19 @@ use std::sync::Arc;
 use http::Method;
 use parking_lot::Mutex;
 
-use super::address::{Address, has_unfilled_address, is_unfilled, stated_addresses, states_address};
-use super::claims::{Claim, Claims, not_comparable};
+use super::address::{has_unfilled_address, is_unfilled};
+use super::claimants::{Beside, Claimants};
+use super::claims::{Claim, Claims};
 use super::decide;
+use crate::metadata::Entry;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Entry, OperationName};
 use crate::path::{LogicalPath, is_within};
-use crate::payload::Value;
 use crate::repository::{self, Revision, Tree};
 use crate::server::Request;
 use crate::sync::model::{
     Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, is_alike,
 };
-use crate::sync::observe::{Remote, desired_at, file_at};
+use crate::sync::observe::Remote;
 use crate::sync::tasks::{blocking, evaluated};
 
 /// The decision for a declared resource or a candidate for deletion.
@@ -78,35 +78,17 @@ pub struct Candidates {
     pub(super) remote: Arc<Remote>,
     /// The server with the rules of the revisions that declared candidates.
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
-    claims: Claims,
+    claims: Arc<Claims>,
+    claimants: Claimants,
     found: Mutex<Pruning>,
-}
-
-/// The resources that were declared together with a candidate. If such a resource has another address, it is another
-/// one. Otherwise it may be the candidate, which was moved to another parent.
-enum Beside {
-    /// Unknown.
-    Nothing,
-    /// Those of this revision.
-    In(Arc<dyn Tree>),
-    /// All. Nothing is deleted because of the answer.
-    All,
-}
-
-impl Beside {
-    async fn has(&self, path: &LogicalPath) -> Result<bool, SyncError> {
-        match self {
-            Self::Nothing => Ok(false),
-            Self::In(tree) => Ok(file_at(tree, path).await?.is_some()),
-            Self::All => Ok(true),
-        }
-    }
 }
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
         let (remotes, found) = Default::default();
-        Self { remote: Arc::clone(remote), remotes, claims: Claims::new(remote), found }
+        let claims = Arc::new(Claims::new(remote));
+        let claimants = Claimants::new(remote, &claims);
+        Self { remote: Arc::clone(remote), remotes, claims, claimants, found }
     }
 
     /// Decides on one candidate.
@@ -142,7 +124,7 @@ impl Candidates {
 
     /// Removes and returns what the deletions of the decided candidates need, without the candidates.
     pub fn take_found(&self) -> Pruning {
-        std::mem::take(&mut *self.found.lock())
+        Pruning { moved: self.claimants.take_moved(), ..std::mem::take(&mut *self.found.lock()) }
     }
 
     async fn fate(
@@ -170,7 +152,7 @@ impl Candidates {
         let kept = |reason| kept(&declared.path, reason);
         let kept_for_others = |reason: String| Kept { pending: true, ..kept(reason) };
         let beside = declared_in.map_or(Beside::Nothing, Beside::In);
-        if let Some(path) = self.claimant(declared, &observed, &beside).await? {
+        if let Some(path) = self.claimants.find(declared, &observed, &beside).await? {
             return Ok(Fate::Kept(kept_as(&declared.path, path)));
         }
         let resolved = declared.rules.resolved();
@@ -282,13 +264,13 @@ impl Candidates {
         .await?;
         let Some(listed) = listed else { return Ok(true) };
         let observed = Observed::new(listed.clone(), Some(entry.payload.clone()));
-        let claimant = self.claimant(&listed, &observed, &Beside::All).await;
+        let claimant = self.claimants.find(&listed, &observed, &Beside::All).await;
         Ok(claimant.map_err(|error| incomparable(path, error))?.is_some())
     }
 
     /// Fails if another declared resource than `declared` is the `observed` one.
     pub async fn check_sole(&self, declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
-        let claimant = self.claimant(declared, observed, &Beside::Nothing).await;
+        let claimant = self.claimants.find(declared, observed, &Beside::Nothing).await;
         if let Some(other) = claimant.map_err(|error| incomparable(&declared.path, error))? {
             return Err(SyncError::Claimed(declared.path.clone(), other.to_string()));
         }
@@ -298,7 +280,7 @@ impl Candidates {
     /// Fails if another declared resource is the `observed` one, as far as both can be compared: a copied file may have the
     /// names of the original.
     pub async fn check_copy(&self, declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
-        match self.claimant(declared, observed, &Beside::All).await {
+        match self.claimants.find(declared, observed, &Beside::All).await {
             Ok(Some(other)) => Err(SyncError::Claimed(declared.path.clone(), other.to_string())),
             Ok(None) | Err(SyncError::NotDeleted(_)) => Ok(()),
             Err(error) => Err(error),
@@ -318,172 +300,6 @@ impl Candidates {
         };
         Arc::clone(remotes.entry(revision.clone()).or_insert_with(made))
     }
-
-    /// Returns the other path that declares the `observed` resource of `candidate`, if any.
-    async fn claimant(
-        &self,
-        candidate: &Resource,
-        observed: &Observed,
-        beside: &Beside,
-    ) -> Result<Option<LogicalPath>, SyncError> {
-        let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
-        let evaluation = at.evaluation()?;
-        let collection = evaluation.remote_collection();
-        let rendered = Address::alone(&evaluation, &at.rules).ok();
-        let read_at = observed.read_at.as_deref();
-        let address = rendered.map(|get| Address { path: read_at.map_or(get.path, str::to_owned), ..get });
-        let shown = observed.payload.as_ref();
-        let alias = shown.and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
-        let shown_alias = alias.as_ref().unwrap_or(&at.identity.alias);
-        let addresses = stated_addresses(&at);
-        let listed = Address::of_list(&evaluation, &at.rules);
-        let shares_collection =
-            |claim: &Claim| claim.collection == collection || listed.is_some() && claim.listed == listed;
-        let is_same = |claim: &Claim| {
-            if shares_collection(claim) {
-                addresses.is_some() && claim.addresses == addresses
-                    || claim.wanted().is(&at.identity.remote_id, shown_alias)
-                    || claim.rules.digest() != at.rules.digest()
-                        && shown.is_some_and(|payload| claim.names(payload))
-            } else {
-                claim.address.is_some() && claim.address == address
-            }
-        };
-        // Some servers ignore the case of letters and accents, so the server decides about names that differ only in them.
-        let is_alike = |claim: &Claim| {
-            shares_collection(claim) && claim.wanted().is_like(&at.identity.remote_id, shown_alias)
-        };
-        // A path may be the name of a resource that Git declared by its id, or the other way round.
-        let may_be_named = |claim: &Claim| {
-            shares_collection(claim) && shown.is_some_and(|payload| claim.has_name_in(payload))
-        };
-        for (path, declared) in self.claims.all(&candidate.path).await? {
-            let is_beside = candidate.path.parent().as_ref() == Some(path);
-            if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
-                continue;
-            }
-            for claim in self.claims.of(path, declared).await? {
-                let is_same = is_same(claim);
-                // The same commit may rename a parent, which gives the collection another address.
-                let is_moved = is_beside
-                    && claim.collection != collection
-                    && claim.wanted().is(&at.identity.remote_id, shown_alias);
-                let is_possible = is_same || is_moved || is_alike(claim) || may_be_named(claim);
-                if claim.path == candidate.path || !is_possible {
-                    continue;
-                }
-                if is_moved && !is_same {
-                    if self.is_read_at(&claim.path, read_at).await? {
-                        return Ok(Some(claim.path.clone()));
-                    }
-                    continue;
-                }
-                if !is_same && self.shows(&claim.path, observed).await? != Some(true) {
-                    continue;
-                }
-                // A member that is read at the address of its parent is not the parent.
-                let is_parent = candidate.path.is_within(&claim.path);
-                let is_other = (is_parent || claim.collection == collection)
-                    && if beside.has(&claim.path).await? {
-                        is_parent
-                            || self.is_elsewhere(path, candidate, &at).await?
-                            || is_same
-                                && claim.id.as_ref() != Some(&at.identity.remote_id)
-                                && self.shows(&claim.path, observed).await? == Some(false)
-                    } else {
-                        matches!(beside, Beside::In(_))
-                            && !is_parent
-                            && self.is_elsewhere(path, candidate, &at).await?
-                            && self.is_moved(candidate, observed, &claim.path).await
-                    };
-                if !is_other {
-                    return Ok(Some(claim.path.clone()));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether a resource in `collection` with the names of `candidate`, which is `at` this place, is another one
-    /// although both have the same collection on the server: the same metadata makes two addresses of the names of their
-    /// parents, such as `/services/web1!http` and `/services/web2!http`.
-    async fn is_elsewhere(
-        &self,
-        collection: &LogicalPath,
-        candidate: &Resource,
-        at: &Resource,
-    ) -> Result<bool, SyncError> {
-        let (Some(own), Some(place)) = (candidate.path.parent(), at.path.parent()) else { return Ok(false) };
-        if own == *collection {
-            return Ok(false);
-        }
-        let located = self.remote.located(collection).await?;
-        // An id and a name may stand for the same parent.
-        if (located == *collection) != (place == own) {
-            return Ok(false);
-        }
-        let (Ok(declared), Ok(there)) = (collection.child(at.path.name()), located.child(at.path.name()))
-        else {
-            return Ok(false);
-        };
-        let rules = self.remote.rules(&declared).await?;
-        // Other templates can make two addresses for one resource.
-        if rules.stated() != at.rules.stated() {
-            return Ok(false);
-        }
-        let there = Resource { declared: Some(declared), rules, ..at.moved(there) };
-        let (there, lacking) = self.remote.with_template_values(there).await?;
-        let read = if at.rules.reads_from_list() { OperationName::List } else { OperationName::Get };
-        // Two ways to read one resource may have one address for its deletion.
-        let differ = [read, OperationName::Delete].into_iter().all(|operation| {
-            let address = |resource: &Resource| Address::of(&resource.evaluation()?, operation);
-            matches!((address(at), address(&there)), (Ok(own), Ok(other)) if own != other)
-        });
-        Ok(lacking.is_none() && differ)
-    }
-
-    /// Whether the declared resource at `path` is read at the address `place`.
-    async fn is_read_at(&self, path: &LogicalPath, place: Option<&str>) -> Result<bool, SyncError> {
-        let read = self.read_declared(path).await?;
-        let is_there = |read: Observed| read.payload.is_some() && read.read_at.as_deref() == place;
-        Ok(place.is_some() && read.is_some_and(is_there))
-    }
-
-    /// Whether Git moves the `observed` resource of `candidate` to `path`, where the server is proven to have nothing, or
-    /// has another resource, as an earlier run created it. In the first case, its deletion needs the create there.
-    async fn is_moved(&self, candidate: &Resource, observed: &Observed, path: &LogicalPath) -> bool {
-        let Ok(Some(read)) = self.read_declared(path).await else { return false };
-        if read.payload.is_none() {
-            self.found.lock().moved.insert(candidate.path.clone(), path.clone());
-            return true;
-        }
-        shows_one(&read, observed) == Some(false)
-    }
-
-    /// Reads the resource that Git declares at `path`; `None` if there is none.
-    async fn read_declared(&self, path: &LogicalPath) -> Result<Option<Observed>, SyncError> {
-        let (session, at) = (self.remote.session.clone(), path.clone());
-        let Some(declared) = blocking(path.clone(), move || desired_at(&session, &at)).await? else {
-            return Ok(None);
-        };
-        let read = self.remote.read(&declared).await;
-        read.map(Some).map_err(|error| not_comparable(&error.to_string()))
-    }
-
-    /// Whether the server shows the `observed` resource at the declared `path`, too, as [`shows_one`] decides.
-    async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<Option<bool>, SyncError> {
-        let read = self.read_declared(path).await?;
-        Ok(read.and_then(|read| shows_one(&read, observed)))
-    }
-}
-
-/// Whether the server shows one resource in both reads: the same content or the same id. `None` if it shows nothing in one
-/// of them, or no id.
-fn shows_one(read: &Observed, observed: &Observed) -> Option<bool> {
-    let (own, other) = read.payload.as_ref().zip(observed.payload.as_ref())?;
-    let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
-    let has_same_id = || id(own).zip(id(other)).map(|(own, other)| own == other);
-    if own == other { Some(true) } else { has_same_id() }
 }
 
 /// Returns the error of a comparison of the resource at `path` that is not to be deleted.
@@ -525,10 +341,4 @@ async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>,
 pub fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
     let Some(alias) = observed.other_alias(&Wanted::of(declared)) else { return Ok(()) };
     Err(SyncError::Undecided(declared.path.clone(), Doubt::AnotherAlias(alias)))
-}
-
-/// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.
-fn may_be(collection: &LogicalPath, remote: &str) -> bool {
-    let remote: Vec<&str> = remote.trim_matches('/').split_terminator('/').collect();
-    collection.segments().count() == remote.len() && collection.segments().last() == remote.last().copied()
 }

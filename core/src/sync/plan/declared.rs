@@ -1,0 +1,321 @@
+//! Decides about declared resources: whether they are equal to those of the server, or which request they need.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::decide::decide_for;
+use super::undeclared::{Candidates, check_alias};
+use crate::error::{Categorized as _, Category};
+use crate::metadata::MetadataError;
+use crate::path::LogicalPath;
+use crate::payload::Value;
+use crate::sync::model::{
+    Action, Doubt, Intent, Lost, NewParent, Observed, Options, Reason, Resource, Scope, Sending, Session,
+    Step, SyncError, Wanted,
+};
+use crate::sync::observe::{Bulk, Expected, Lacking, refers};
+use crate::sync::tasks::evaluated;
+
+/// What one run needs to decide about declared resources.
+#[derive(Clone)]
+pub struct Declared {
+    pub session: Session,
+    pub bulk: Arc<Bulk>,
+    pub candidates: Arc<Candidates>,
+    pub options: Options,
+    /// The scope, if the run reads all of it.
+    pub scope: Option<Scope>,
+    /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
+    /// and secrets are not needed, which saves most of the time and memory of a first sync.
+    pub defers: bool,
+    /// Whether it does not compare its resources with all declared ones: there are too many, or an earlier pass did so.
+    pub skips_copies: bool,
+}
+
+/// A declared resource, and what the server shows of it.
+struct Read {
+    desired: Resource,
+    observed: Observed,
+    /// The reference that has no value yet, because the run may create what it refers to.
+    pending: Option<Lacking>,
+}
+
+/// What earlier runs know about a declared resource.
+struct Earlier {
+    /// The time in which the server may still complete a create.
+    under_way: Option<Duration>,
+    /// The resource that a run has created and does not find.
+    lost: Option<Lost>,
+    may_be_lost: bool,
+}
+
+impl Declared {
+    /// Decides on one resource. Other resources wait for what it is `expected` to show.
+    pub async fn decide(&self, desired: Resource, expected: Option<Expected>) -> Result<Action, SyncError> {
+        let earlier = self.earlier(&desired);
+        let depends_on = desired.dependencies()?;
+        self.session.hide_names(&desired.rules, &desired.payload);
+        // Defer a create whose need is proven.
+        let is_new = earlier.under_way.is_none() && !earlier.may_be_lost;
+        if self.defers && is_new && self.bulk.is_known_absent(&desired) {
+            self.candidates.check_not_created(&desired).await?;
+            let create = Action::new(desired.path, Step::Create, Reason::Missing);
+            return Ok(Action { depends_on, sending: Sending::WhenSent(None), ..create });
+        }
+        // Read.
+        let path = desired.path.clone();
+        let Some(Read { desired, observed, pending }) = self.read(desired).await? else {
+            return Ok(Action::new(path, Step::Skip, Reason::Equal));
+        };
+        // Check that the server shows this resource, and no other one.
+        if self.options.intent == Intent::Converge {
+            self.check_identity(&desired, &observed, earlier).await?;
+        }
+        let may_be_copy =
+            self.options.intent != Intent::Delete && self.may_be_a_copy(&desired, &observed).await;
+        let copy = may_be_copy.then(|| (desired.clone(), observed.clone()));
+        if let Some(expected) = expected {
+            expected.remember(&observed);
+        }
+        // Compare.
+        let at = (observed.at.path != path).then(|| Box::new(observed.at.path.clone()));
+        let (options, names_ids) = (self.options.clone(), desired.rules.names_ids());
+        let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
+        if let Some((desired, observed)) = copy.filter(|_| action.step != Step::Skip) {
+            self.candidates.check_copy(&desired, &observed).await?;
+        }
+        // Determine what the request waits for.
+        let sending = self.sending(&action, names_ids, at, pending).await?;
+        let action = Action { depends_on, ..action };
+        Ok(match sending {
+            Some(sending) => Action { sending, ..action },
+            None => action,
+        })
+    }
+
+    fn earlier(&self, desired: &Resource) -> Earlier {
+        let Session { knowledge, written, .. } = &self.session;
+        let lost = knowledge.lost(&desired.path);
+        let is_recorded = || written.as_ref().is_some_and(|written| written.has_lost(&desired.path));
+        let may_be_lost = lost.is_some() || is_recorded();
+        Earlier { under_way: knowledge.expected(desired), lost, may_be_lost }
+    }
+
+    /// Reads a resource. Returns `None` if a list shows that it is equal.
+    async fn read(&self, desired: Resource) -> Result<Option<Read>, SyncError> {
+        let intent = self.options.intent;
+        if intent == Intent::Delete {
+            let (desired, observed) = self.look_for_deletion(desired).await?;
+            self.note_shown(&desired, &observed);
+            return Ok(Some(Read { desired, observed, pending: None }));
+        }
+        let remote = &self.bulk.remote;
+        let desired = self.session.resolved(desired).await?;
+        let refers = refers(&desired);
+        remote.look_at(&desired);
+        let (desired, pending) = if refers { remote.filled(desired).await? } else { (desired, None) };
+        // An entry of a list does not show whether the other resource changed.
+        let looked =
+            if refers { remote.read(&desired).await.map(Some) } else { self.bulk.look(&desired).await };
+        let observed = match looked {
+            Ok(None) => {
+                self.session.knowledge.shown(&desired);
+                return Ok(None);
+            }
+            Ok(Some(observed)) => observed,
+            // A resource that cannot be read can still be written, and this intent writes it in any case.
+            Err(error) if intent != Intent::Converge && is_about_reading(&error) => {
+                let observed = Observed::new(remote.addressed(&desired).await?, None);
+                return Ok(Some(Read { desired, observed, pending }));
+            }
+            Err(error) => return Err(error),
+        };
+        self.check_requested(&desired, &observed)?;
+        self.note_shown(&desired, &observed);
+        Ok(Some(Read { desired, observed, pending }))
+    }
+
+    fn note_shown(&self, desired: &Resource, observed: &Observed) {
+        if observed.payload.is_some() {
+            self.session.knowledge.shown(desired);
+        }
+    }
+
+    /// Fails if the `observed` resource may be another one than `desired`, or `desired` may exist although the server
+    /// does not show it.
+    async fn check_identity(
+        &self,
+        desired: &Resource,
+        observed: &Observed,
+        earlier: Earlier,
+    ) -> Result<(), SyncError> {
+        let Earlier { under_way, lost, may_be_lost } = earlier;
+        if observed.other_alias(&Wanted::of(desired)).is_some() {
+            self.candidates.check_sole(desired, observed).await?;
+        }
+        if let Some(left) = under_way.filter(|_| observed.payload.is_none()) {
+            return Err(SyncError::UnderWay(desired.path.clone(), left.as_secs() + 1));
+        }
+        if may_be_lost {
+            self.check_lost(desired, observed, lost).await?;
+        }
+        if observed.payload.is_none() {
+            self.candidates.check_not_created(&observed.at).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns when the request of `action` can be made, if not now. It is addressed `at` another path than that of the
+    /// resource, if one is given. The rules of the resource may need the ids of parents, and a reference may be `pending`.
+    async fn sending(
+        &self,
+        action: &Action,
+        names_ids: bool,
+        at: Option<Box<LogicalPath>>,
+        mut pending: Option<Lacking>,
+    ) -> Result<Option<Sending>, SyncError> {
+        // A reference without a value differs from any value, so it shows no need for a replacement.
+        if let Some(pending) = pending.take_if(|_| action.replaces()) {
+            return Err(pending.error);
+        }
+        let pending = pending.filter(|lacking| !(lacking.deferred && action.is_missing()));
+        if action.step == Step::Create
+            && names_ids
+            && let Some(path) = self.missing_parent(action, pending.is_some()).await
+        {
+            return Ok(Some(Sending::BelowNewParent(Box::new(NewParent { path, at: at.map(|at| *at) }))));
+        }
+        let writes = matches!(action.step, Step::Create | Step::Update);
+        let waits = writes && (pending.is_some() || self.lacks_declared(action).await?);
+        Ok(waits.then_some(Sending::WhenSent(at)))
+    }
+
+    /// Fails if the caller asked to create a resource that exists, or to update one that is proven not to exist: many servers
+    /// would create another one.
+    fn check_requested(&self, desired: &Resource, observed: &Observed) -> Result<(), SyncError> {
+        let exists = observed.payload.is_some() || desired.rules.resolved().singleton;
+        match self.options.intent {
+            Intent::Create if exists => Err(SyncError::Exists(desired.path.clone())),
+            Intent::Update if !exists => Err(SyncError::Absent(desired.path.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if the server has the resource that an earlier run created from `desired`, and `observed` is not it: each
+    /// run would create another one.
+    async fn check_lost(
+        &self,
+        desired: &Resource,
+        observed: &Observed,
+        lost: Option<Lost>,
+    ) -> Result<(), SyncError> {
+        let Session { written, knowledge, .. } = &self.session;
+        let recorded = written.as_ref().and_then(|written| written.lost(desired));
+        let lost = lost.filter(|lost| lost.is_of(desired));
+        if observed.payload.is_none() {
+            let still_exists = match &recorded {
+                Some(id) => self.bulk.remote.at_id(&observed.at, id).await != Some(None),
+                None => lost.is_some(),
+            };
+            if still_exists {
+                let id = recorded.or_else(|| lost?.id);
+                return Err(SyncError::Unfindable(desired.path.clone(), id));
+            }
+        }
+        knowledge.find(&desired.path);
+        if let Some(written) = written {
+            written.find(&desired.path);
+        }
+        Ok(())
+    }
+
+    /// Whether the run does not read all declared resources, and `desired` exists although the last revision did not
+    /// declare it with these names. Then another declared resource may be the same one.
+    async fn may_be_a_copy(&self, desired: &Resource, observed: &Observed) -> bool {
+        // If it reads all resources beside it, `Names` finds those that are the same one.
+        let reads_beside = self.scope.as_ref().is_some_and(|scope| scope.contains_all_beside(&desired.path));
+        !self.skips_copies
+            && !reads_beside
+            && observed.payload.is_some()
+            && !self.bulk.remote.was_declared(desired).await
+    }
+
+    /// Whether the request of `action` cannot be made because it needs what the run may create: the content of another
+    /// resource.
+    async fn lacks_declared(&self, action: &Action) -> Result<bool, SyncError> {
+        match action.impossible().and_then(SyncError::lacks) {
+            Some(path) => self.bulk.remote.is_declared(path).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the parent that the server does not have, in whose place the request of `action` has its name. A transform
+    /// may fail because of the name, unless it lacks the value of another resource, as with a `pending` reference.
+    async fn missing_parent(&self, action: &Action, pending: bool) -> Option<LogicalPath> {
+        let fails = match action.impossible() {
+            None => false,
+            Some(error) if pending || error.lacks().is_some() => false,
+            Some(SyncError::Metadata(MetadataError::Transform { .. })) => true,
+            Some(_) => return None,
+        };
+        self.bulk.remote.absent_parent(&action.path, fails).await
+    }
+
+    /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared
+    /// resource is the same one. Also returns the resource with the names by which it was found.
+    async fn look_for_deletion(&self, desired: Resource) -> Result<(Resource, Observed), SyncError> {
+        let remote = &self.bulk.remote;
+        let by_path = Resource::by_path(desired.path.clone(), Arc::clone(&desired.rules)).ok();
+        let first = by_path.unwrap_or_else(|| desired.clone());
+        let unreadable = Observed::new(desired.clone(), Some(Value::Null));
+        let by_path = remote.read_doomed(&first).await;
+        // The name of a resource may be the id of another one.
+        let is_another = !desired.seeded
+            && match &by_path {
+                Ok(observed) => observed.other_alias(&Wanted::of(&desired)).is_some(),
+                Err(error) => matches!(error, SyncError::Undecided(_, Doubt::Several(_))),
+            };
+        let observed = match by_path {
+            // A deletion needs no proof of absence.
+            Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
+            _ if is_another => Observed::new(first.clone(), None),
+            Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
+            observed => observed?,
+        };
+        if desired.seeded {
+            // A path by the only name of a resource shows no other one.
+            if Wanted::of(&desired).one_name {
+                check_alias(&desired, &observed)?;
+            }
+            return Ok((first, observed));
+        }
+        let has_its_names = !is_another && first.identity == desired.identity;
+        if has_its_names || observed.payload.is_some() {
+            let (wanted, found) = (Wanted::of(&desired), observed.addressed().identity.remote_id);
+            let id = wanted.id.filter(|id| !has_its_names && !wanted.one_name && *id != found);
+            if let Some(id) = id.map(str::to_owned) {
+                return Err(SyncError::Undecided(desired.path, Doubt::AnotherId(id, found)));
+            }
+            // The request may need attributes that only the payload states.
+            let at = Resource { payload: Arc::clone(&desired.payload), ..observed.at };
+            return Ok((desired, Observed { at, ..observed }));
+        }
+        let observed = match remote.read_doomed(&desired).await {
+            // The answer to a deletion by its name would not show whether the resource exists.
+            Err(error) if is_about_reading(&error) && !error.is_lack_of_proof() => {
+                return Ok((desired, unreadable));
+            }
+            observed => observed?,
+        };
+        if observed.payload.is_some() {
+            self.candidates.check_sole(&desired, &observed).await?;
+            check_alias(&desired, &observed)?;
+        }
+        Ok((desired, observed))
+    }
+}
+
+/// Whether the error concerns only the read of a resource, so that a write may succeed.
+fn is_about_reading(error: &SyncError) -> bool {
+    error.is_unreadable() || error.category() == Category::Validation
+}
