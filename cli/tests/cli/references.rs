@@ -1,5 +1,6 @@
 //! References: `{{ref "/path" "/pointer"}}` in payloads, and `resource()` in the transforms of all operations.
 
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
@@ -206,4 +207,37 @@ fn resources_whose_transforms_need_each_other_are_an_error() {
     let run = place.run(&["resource", "get", "/users/ana"]);
     assert_ne!(run.code, 0, "{run}");
     assert!(run.stderr.contains("/users/ana: its transforms read it again through resource()"), "{run}");
+}
+
+/// The list that the transforms read has a member that the same run creates.
+#[rstest]
+#[case::create(None, "POST /reviewers 201")]
+#[case::update(Some("old"), "PUT /reviewers/n1 200")]
+fn the_transforms_of_writes_read_what_the_run_has_created(#[case] title: Option<&str>, #[case] write: &str) {
+    let server = ApiServer::rest(&["/repositories", "/reviewers"], Ids::Given);
+    if let Some(title) = title {
+        server.put("/reviewers/n1", json!({"id": "n1", "name": "dr", "title": title, "repositories": []}));
+    }
+    let ids = r#"[{jqExpression: '.repositories |= [.[] as $name | resource("/repositories") | .[] | select(.name == $name) | .id]'}]"#;
+    let metadata = format!(
+        "resource: {{id: /id, alias: /name, dependsOn: [/repositories]}}\noperations:\n  create: {{transforms: {ids}}}\n  \
+         update: {{transforms: {ids}}}\n  compare: {{transforms: [{{excludeAttributes: [/repositories]}}]}}\n"
+    );
+    let place = Place::new(
+        server,
+        &[
+            ("repositories/_/metadata.yaml", "resource: {id: /id, alias: /name}\n"),
+            ("repositories/r1/resource.json", r#"{"name": "r1"}"#),
+            ("reviewers/_/metadata.yaml", &metadata),
+            ("reviewers/dr/resource.json", r#"{"name": "dr", "title": "new", "repositories": ["r1"]}"#),
+        ],
+    );
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.writes(), ["POST /repositories 201", write], "{run}");
+    let [repository, reviewer] = ["/repositories/", "/reviewers/"].map(|collection| {
+        let path = place.server.paths().into_iter().find(|path| path.starts_with(collection)).unwrap();
+        place.server.get(&path).unwrap()
+    });
+    assert_eq!(reviewer["repositories"], json!([repository["id"]]));
 }

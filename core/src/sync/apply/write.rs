@@ -122,6 +122,8 @@ impl Writer {
             _ => (false, action.call().and_then(|call| call.at.as_ref())),
         };
         let at = self.ids.resolve(&action.path, planned);
+        // The run may have written a resource whose values the plan has read.
+        let waited = waited || self.references().is_outdated(&action.path);
         let mut has_new_name = false;
         if waited && let Some(declared) = self.declared(&action.path).await? {
             self.referred.look_at(&declared);

@@ -164,6 +164,11 @@ impl References {
         }));
     }
 
+    /// Whether the run may have changed values of the resource since it looked at it.
+    pub fn is_outdated(&self, resource: &LogicalPath) -> bool {
+        self.referrers.lock().stale.get(resource) == Some(&true)
+    }
+
     /// Removes and returns the resources whose values may have changed since the run looked at them, or that it has not
     /// looked at (false).
     pub fn take_outdated(&self) -> BTreeMap<LogicalPath, bool> {
