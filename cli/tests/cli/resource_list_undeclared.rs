@@ -1,8 +1,11 @@
 //! `resource list --undeclared` and `--crawl`.
 
 use rstest::rstest;
+use serde_json::json;
 
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::rest_server::Matcher;
+use crate::safety::Place;
 use crate::world::World;
 
 /// Rio and its till t1 are declared, and Lima under its former name; Oslo and the till t2 are not.
@@ -111,4 +114,36 @@ fn absent_collections_and_servers() {
     assert_eq!(world.run(&["resource", "list", "--undeclared", "/shops"]).code, 4);
     world.server.stop();
     assert_eq!(world.run(&["resource", "list", "--undeclared", "/shops"]).code, 6);
+}
+
+/// Folders, which are resources and have members at every level.
+#[rstest]
+#[case::by_the_repository("web/_/metadata.yaml", "selector: {descendants: true}\n", "/web/docs/new\n")]
+#[case::by_metadata("web/_/_/metadata.yaml", "", "/web/docs/new\n/web/docs/sub\n")]
+fn members_of_members_are_listed(#[case] file: &str, #[case] selector: &str, #[case] undeclared: &str) {
+    let server = ApiServer::start(&["/web", "/web/docs"], |request, store| {
+        match request.path.strip_suffix("/items") {
+            Some(folder) => Answer::json(200, &store.members(folder).into()),
+            None => request.rest(store, Ids::Stated("id")),
+        }
+    });
+    for path in ["/web/docs", "/web/docs/sub", "/web/docs/new"] {
+        server.put(path, json!({"id": path.rsplit('/').next()}));
+    }
+    let rules = "resource: {id: /id, alias: /id}\noperations: {list: {path: ./items}}\n";
+    let place = Place::new(
+        server,
+        &[
+            ("web/_/metadata.yaml", rules),
+            (file, &format!("{selector}{rules}")),
+            ("web/docs/resource.json", r#"{"id": "docs"}"#),
+        ],
+    );
+    if !selector.is_empty() {
+        place.home.write("repo/web/docs/sub/resource.json", r#"{"id": "sub"}"#);
+    }
+    let run = place.run(&["resource", "list", "/", "--crawl", "--undeclared", "-o", "text"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, undeclared), "{run}");
+    assert_eq!(place.run(&["import"]).code, 0);
+    assert!(place.has("web/docs/new/resource.json"));
 }

@@ -320,6 +320,11 @@ impl Rules {
             || self.resolved.steps(OperationName::Update).any(reads)
     }
 
+    /// Returns whether a document with `selector.descendants` applies.
+    pub fn of_descendants(&self) -> bool {
+        self.descendants.is_some()
+    }
+
     /// Returns whether the transforms of a resource read other resources.
     pub fn reads_others(&self) -> bool {
         self.reads_others

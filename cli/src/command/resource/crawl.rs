@@ -148,7 +148,12 @@ impl Crawl {
         }
         let mut found = BTreeSet::new();
         for member in members.entries.keys() {
-            found.extend(below(workspace, &at.child(member.name(), "_")?, false)?);
+            let member = at.child(member.name(), "_")?;
+            if has_members(workspace, &member.path)? {
+                found.insert(member);
+            } else {
+                found.extend(below(workspace, &member, false)?);
+            }
         }
         self.listed.push(Listed { at, members, unplaced });
         Ok(found)
@@ -249,6 +254,20 @@ fn split(
         }
     }
     Ok((members, others))
+}
+
+/// Returns whether the resource at `path` is a collection, too: metadata describes its members, or one document describes
+/// all levels below a collection, and the repository has members of the resource.
+fn has_members(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, Failure> {
+    if workspace.metadata.has_wildcard_child(path)? {
+        return Ok(true);
+    }
+    for member in repository::members(workspace.tree.as_ref(), path)?.resources {
+        if workspace.metadata.rules(&member.path)?.of_descendants() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns whether `path` is a collection according to metadata, the `OpenAPI` document or the repository. The root is
