@@ -1,8 +1,11 @@
 //! The formats of files and of requests: saved as the server answers, and sent as stored.
 
 use rstest::rstest;
+use serde_json::json;
 
+use crate::api_server::{Answer, ApiServer};
 use crate::byte_server::ByteServer;
+use crate::safety::Place;
 use crate::world::World;
 
 #[rstest]
@@ -88,4 +91,23 @@ fn json_with_a_byte_order_mark_is_not_binary() {
     let run = world.run_with(&["resource", "save", "/shops/rio"], "\u{feff}{\"id\": \"rio\"}");
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("byte order mark; save it as UTF-8 without one"), "{run}");
+}
+
+/// The list of texts is structured.
+#[test]
+fn the_names_of_texts_are_taken_from_the_list() {
+    let server = ApiServer::start(&["/graphs"], |request, store| match request.path.as_str() {
+        "/graphs" => Answer::json(200, &json!({"head": {}, "bindings": [{"g": {"value": "a"}}]})),
+        path => match store.get(path) {
+            Some(text) => Answer::text(200, "text/plain", text.as_str().unwrap()),
+            None => Answer::missing(),
+        },
+    });
+    server.put("/graphs/a", json!("one\n"));
+    let metadata = "resource: {format: text}\noperations: {list: {mode: names, transforms: [{jqExpression: '.bindings | map(.g.value)'}]}}\n";
+    let place = Place::new(server, &[("graphs/_/metadata.yaml", metadata)]);
+    let run = place.run(&["import"]);
+    assert!(run.code == 0 && place.home.read("repo/graphs/a/resource.txt") == "one\n", "{run}");
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
 }

@@ -84,7 +84,10 @@ impl Document {
             let own = section.operations.iter().filter_map(|(name, operation)| {
                 let key = match operation {
                     _ if operation.validate.is_some() => "validate",
-                    _ if is_filled(operation.transforms.as_ref()) => "transforms",
+                    // The answer to a list is structured, also if its members are not.
+                    _ if *name != OperationName::List && is_filled(operation.transforms.as_ref()) => {
+                        "transforms"
+                    }
                     _ => return None,
                 };
                 Some(format!("operations.{name}.{key}"))

@@ -123,15 +123,15 @@ fn templates_in_jq_are_not_compiled() {
     Some("operations.defaults.transforms")
 )]
 #[case(
-    "{resource: {format: FORMAT}, operations: {list: {transforms: [{selectAttributes: []}]}}}",
-    Some("operations.list.transforms")
+    "{resource: {format: FORMAT}, operations: {get: {transforms: [{selectAttributes: []}]}}}",
+    Some("operations.get.transforms")
 )]
 #[case(
     "{resource: {format: FORMAT}, operations: {create: {validate: {assertions: [{jq: .}]}}}}",
     Some("operations.create.validate")
 )]
 #[case(
-    "{resource: {format: FORMAT, secret: true, requiredAttributes: [], secretAttributes: [], externalizedAttributes: []}, operations: {get: {path: /a, transforms: []}}}",
+    "{resource: {format: FORMAT, secret: true, requiredAttributes: [], secretAttributes: [], externalizedAttributes: []}, operations: {get: {path: /a, transforms: []}, list: {transforms: [{selectAttributes: []}]}}}",
     None
 )]
 fn unstructured_payloads_have_no_attributes(
