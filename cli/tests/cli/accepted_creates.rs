@@ -64,3 +64,20 @@ fn a_create_whose_result_cannot_be_found_fails() {
     assert!(run.stderr.contains("cannot determine whether /shops/rio exists"), "{run}");
     assert_eq!(place.server.writes(), ["POST /shops 204"]);
 }
+
+/// The server answers 200 and the reason of the failure to everything, like servers of remote procedures.
+#[rstest]
+#[case::apply("apply")]
+#[case::create("create")]
+fn a_create_that_the_server_does_not_show_fails(#[case] command: &str) {
+    let server = ApiServer::start(&["/shops"], |request, store| match request.method.as_str() {
+        "POST" => Answer::json(200, &json!([{"result": 1, "text": "no such subnet"}])),
+        _ => request.rest(store, Ids::Given),
+    });
+    let metadata = "resource: {id: /name, alias: /name}\n";
+    let files = [("shops/_/metadata.yaml", metadata), ("shops/rio/resource.json", r#"{"name": "rio"}"#)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", command, "/shops/rio"]);
+    let reason = "the server answered 200 to the create, but does not show the resource";
+    assert!(run.code == 2 && run.stderr.contains(reason), "{run}");
+}

@@ -114,21 +114,11 @@ impl Attempt<'_> {
     /// Stores the id of the created resource, and completes the resource.
     pub async fn created(&self, response: &Response) -> Result<Step, SyncError> {
         let mut id = given::shown(self.call, response);
-        if self.action.reason == Reason::Requested {
+        if matches!(self.action.reason, Reason::Missing | Reason::Requested) {
             let desired = self.desired().await?;
-            if response.is_doubtful() {
-                id = self.done_or_not(&desired, response, id)?;
-            }
-            // Requests below it may need its id.
-            if id.is_none() && !self.is_known(&desired) {
-                let found = self.read(&desired).await.ok();
-                id = found.filter(|found| found.payload.is_some()).map(|found| id_of(&found));
-            }
-            self.note_created(&desired, id.as_deref());
-        }
-        if self.action.reason == Reason::Missing {
-            let desired = self.desired().await?;
-            if self.call.deferred.is_empty() {
+            if self.action.reason == Reason::Requested {
+                id = self.existing(&desired, response, id).await?;
+            } else if self.call.deferred.is_empty() {
                 id = self.complete(&desired, response, id).await?;
             } else {
                 id = self.done_or_not(&desired, response, id)?;
@@ -295,6 +285,34 @@ impl Attempt<'_> {
             Err(_) => {}
         }
         Ok(id)
+    }
+
+    /// Looks whether a resource exists whose create was requested, unless the answer shows it. Returns its id, if it is
+    /// known.
+    async fn existing(
+        &self,
+        desired: &Resource,
+        response: &Response,
+        shown: Option<String>,
+    ) -> Result<Option<String>, SyncError> {
+        if desired.rules.resolved().secret {
+            return self.done_or_not(desired, response, shown);
+        }
+        if !self.is_refused(desired, response, shown.as_deref())
+            && let Some(created) = shown_whole(desired, response).await
+        {
+            let shown = shown.clone().or_else(|| given::shown_in(self.call, &created));
+            // Requests below it may need its id.
+            if shown.is_some() || self.is_known(desired) {
+                return Ok(shown);
+            }
+        }
+        match self.read_created(desired, shown).await {
+            (Ok(Observed { payload: None, .. }), id) => Err(self.not_shown(desired, response, id).await),
+            (Ok(_), id) => Ok(id),
+            // Some servers do not show all resources.
+            (Err(_), id) => self.done_or_not(desired, response, id),
+        }
     }
 
     /// Whether the answer to the create states a failure, and shows no `id` of a resource. It has the meaning of a status
