@@ -59,6 +59,7 @@ mod masked_lists;
 mod metadata_keys;
 mod named_files;
 mod names_and_ids;
+mod names_of_others;
 #[path = "../../../core/tests/support/network.rs"]
 mod network;
 mod openapi;

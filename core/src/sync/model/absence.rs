@@ -194,7 +194,16 @@ fn confirm<'l>(
         (Match::Entry(_) | Match::Nothing, Some(_)) if shown.is_some() && !question.is_known => {
             another(shown_alias)
         }
-        (Match::Nothing, None) if shown.is_some() && wanted.states_alias => another(shown_alias),
+        (Match::Nothing, None) if shown.is_some() && wanted.states_alias => {
+            // The name is the id of a member of another collection.
+            let is_foreign =
+                matches!(address, Address::Elsewhere(_)) && listing.with_alias(shown_alias).next().is_none();
+            if is_foreign && is_whole && question.post_creates {
+                Verdict::Absent(Proof::List)
+            } else {
+                another(shown_alias)
+            }
+        }
         _ => Verdict::Here,
     }
 }

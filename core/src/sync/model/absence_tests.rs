@@ -171,6 +171,26 @@ fn an_address_of_any_collection(#[case] list: ListAnswer, #[case] expected: &str
     assert_eq!(verdict(BOTH_STATED, Address::Elsewhere(Some("rio")), &list), expected);
 }
 
+/// Its name is the id of a resource that may be a member of another collection.
+#[rstest]
+#[case::of_another_collection(whole(&[]), "absent List", "unknown AnotherAlias")]
+#[case::cut(listed(&[], Some(Doubt::Cut)), "unknown AnotherAlias", "unknown AnotherAlias")]
+#[case::failed(failed(), "unknown Failed", "unknown Failed")]
+#[case::renamed(whole(&[("u1", Some("ava"))]), "unknown AnotherAlias", "unknown AnotherAlias")]
+#[case::listed(whole(&[("u1", Some("rio"))]), "present u1", "present u1")]
+fn a_name_at_an_address_of_any_collection(
+    #[case] list: ListAnswer,
+    #[case] by_post: &str,
+    #[case] by_put: &str,
+) {
+    for (post_creates, expected) in [(true, by_post), (false, by_put)] {
+        let question = Question { wanted: SERVER_IDS, post_creates, ..Question::default() };
+        assert_eq!(shown(&judge(&question, Address::Elsewhere(Some("ava")), &list)), expected);
+    }
+    let question = Question { wanted: SERVER_IDS, post_creates: true, ..Question::default() };
+    assert_ne!(shown(&judge(&question, Address::Found(Some("ava")), &list)), "absent List");
+}
+
 /// Only what was applied before under the same id can have been renamed.
 #[test]
 fn a_name_that_changed() {

@@ -19,7 +19,7 @@ use crate::metadata::{
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::server::{Request, ServerError};
-use crate::sync::model::{Doubt, ListAnswer, Resource, SyncError, request};
+use crate::sync::model::{Doubt, ListAnswer, Match, Observed, Resource, SyncError, Wanted, request};
 use crate::sync::tasks::blocking;
 
 /// The maximum depth of lists that need each other through `resource()`.
@@ -55,6 +55,23 @@ impl Remote {
     pub(crate) async fn list_for(&self, member: &Resource, collection: &LogicalPath) -> Arc<ListAnswer> {
         self.note_place(member);
         self.listed(collection).await.of(member)
+    }
+
+    /// Whether the resource that was found by its path is a member of its collection: its address is below that of the
+    /// collection, the list shows it, or the list is not whole.
+    pub(crate) async fn may_be_a_member(&self, observed: &Observed) -> bool {
+        if !observed.is_elsewhere() {
+            return true;
+        }
+        let at = observed.addressed();
+        let Some(collection) = at.path.parent() else { return true };
+        match &*self.list_for(&at, &collection).await {
+            ListAnswer::Listed { listing, doubt: None, .. } => {
+                let wanted = Wanted { id: Some(&at.identity.remote_id), ..Wanted::of(&at) };
+                !matches!(wanted.find(listing), Match::Nothing)
+            }
+            _ => true,
+        }
     }
 
     /// Returns the declared path of a collection with the ids of parents, if the lists of both are one request, because

@@ -77,7 +77,9 @@ impl Remote {
             Err(error) => self.unnamed(path, rules).await.and_then(|read| read.ok_or(error)),
         };
         let error = match read {
-            Ok(observed) if observed.payload.is_some() => return Ok(Found::Resource(Box::new(observed))),
+            Ok(observed) if observed.payload.is_some() && self.may_be_a_member(&observed).await => {
+                return Ok(Found::Resource(Box::new(observed)));
+            }
             Ok(_) | Err(SyncError::Absent(_)) => SyncError::Absent(path.clone()),
             // A read needs no proof that nothing exists, unless the credentials may hide it.
             Err(error) if error.is_lack_of_proof() && error.category() == Category::Auth => error,
@@ -357,8 +359,8 @@ impl Remote {
         let names = Wanted::of(&at);
         let alias = read.as_ref().ok().and_then(|observed| observed.alias(&names));
         let address = match &read {
-            // Only an id that the payload states may belong to another collection.
-            Ok(observed) if names.id.is_some() && observed.is_elsewhere() => {
+            // Only an id that the payload states, or a name in the place of an id, may belong to another collection.
+            Ok(observed) if (names.id.is_some() || names.has_only_its_name()) && observed.is_elsewhere() => {
                 Address::Elsewhere(alias.as_deref())
             }
             Ok(_) => Address::Found(alias.as_deref()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::decide::decide_for;
 use super::undeclared::{Candidates, check_alias};
 use crate::error::{Categorized as _, Category};
-use crate::metadata::MetadataError;
+use crate::metadata::{MetadataError, is_named};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{
@@ -261,6 +261,35 @@ impl Declared {
         self.bulk.remote.absent_parent(&action.path, fails).await
     }
 
+    /// Fails if the server shows at the path of an undeclared resource one with other names, one of another collection, or
+    /// one that Git declares at another path.
+    async fn check_undeclared(&self, desired: &Resource, observed: &Observed) -> Result<(), SyncError> {
+        if observed.payload.is_none() || desired.rules.resolved().singleton {
+            return Ok(());
+        }
+        let refused = |why: String| Err(SyncError::NotDeleted(format!("{}: {why}", desired.path)));
+        // A path by the only name of a resource shows no other one.
+        if Wanted::of(desired).one_name {
+            check_alias(desired, observed)?;
+        } else if let Some(names) = other_names(desired, observed) {
+            return refused(format!(
+                "the server shows {names}, at its address; use one of its names in the path"
+            ));
+        }
+        if !self.bulk.remote.may_be_a_member(observed).await {
+            return refused(
+                "the list of its collection does not show it, so it may belong to another one; use its path there"
+                    .to_owned(),
+            );
+        }
+        match self.candidates.declared_as(desired, observed).await {
+            Ok(Some(path)) => refused(format!("Git declares it at {path}; use this path")),
+            // The path is that of the user, who does not need the comparison.
+            Ok(None) | Err(SyncError::NotDeleted(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads a resource that the caller asked to delete, by its path, else by its payload. Fails if another declared
     /// resource is the same one. Also returns the resource with the names by which it was found.
     async fn look_for_deletion(&self, desired: Resource) -> Result<(Resource, Observed), SyncError> {
@@ -283,10 +312,7 @@ impl Declared {
             observed => observed?,
         };
         if desired.seeded {
-            // A path by the only name of a resource shows no other one.
-            if Wanted::of(&desired).one_name {
-                check_alias(&desired, &observed)?;
-            }
+            self.check_undeclared(&desired, &observed).await?;
             return Ok((first, observed));
         }
         let has_its_names = !is_another && first.identity == desired.identity;
@@ -313,6 +339,16 @@ impl Declared {
         }
         Ok((desired, observed))
     }
+}
+
+/// Returns the names of the observed resource, if all of them differ from that in the path of `desired`. Servers may read
+/// `/users/9tom` as the user 9.
+fn other_names(desired: &Resource, observed: &Observed) -> Option<String> {
+    let (payload, identity) = (observed.payload.as_ref()?, desired.rules.identity());
+    let alias = identity.alias().evaluate(payload).ok()?;
+    let id = identity.id().evaluate(payload).unwrap_or_default();
+    let is_named = Wanted::of(desired).is_like(&id, &alias) || is_named(payload, desired.name());
+    (!is_named).then(|| if id.is_empty() { alias } else { format!("{alias}, with the id {id}") })
 }
 
 /// Whether the error concerns only the read of a resource, so that a write may succeed.

@@ -277,6 +277,15 @@ impl Candidates {
         Ok(())
     }
 
+    /// Returns the path that declares the `observed` resource of another path, if any.
+    pub async fn declared_as(
+        &self,
+        resource: &Resource,
+        observed: &Observed,
+    ) -> Result<Option<LogicalPath>, SyncError> {
+        self.claimants.find(resource, observed, &Beside::Nothing).await
+    }
+
     /// Fails if another declared resource is the `observed` one, as far as both can be compared: a copied file may have the
     /// names of the original.
     pub async fn check_copy(&self, declared: &Resource, observed: &Observed) -> Result<(), SyncError> {

@@ -1,0 +1,104 @@
+//! Paths whose last segment is the id of another resource, on a server like Redmine: the versions of a project are listed
+//! below it and read by an id of the whole server, and the number at the start of a name is an id.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::safety::Place;
+
+const VERSIONS: &str = r#"
+resource: {id: /id, alias: /name}
+operations:
+  list: {path: "/projects/{{/project}}/versions"}
+  create: {path: "/projects/{{/project}}/versions"}
+  get: {path: "/versions/{{/id}}"}
+  delete: {path: "/versions/{{/id}}"}
+"#;
+
+fn answer(request: &Request, store: &mut Store) -> Answer {
+    match (request.method.as_str(), request.segments()[..].to_vec()) {
+        ("GET", segments) if segments.len() == 3 && segments[2] == "versions" => {
+            let is_of = |version: &Value| version["project"] == segments[1];
+            Answer::json(200, &store.members("/versions").into_iter().filter(is_of).collect())
+        }
+        ("POST", segments) if segments.len() == 3 => {
+            store.put("/versions/4", json!({"id": 4, "name": request.body["name"], "project": segments[1]}));
+            Answer::json(201, store.get("/versions/4").unwrap())
+        }
+        (_, segments) if segments.len() == 2 => {
+            let number = segments[1].split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            Request { path: format!("/{}/{number}", segments[0]), ..request.clone() }.rest(store, Ids::Given)
+        }
+        _ => request.rest(store, Ids::Given),
+    }
+}
+
+fn place() -> Place {
+    let server = ApiServer::start(&["/users", "/versions"], answer);
+    server.put("/users/9", json!({"id": 9, "login": "tom", "mail": "tom@example.com"}));
+    server.put("/users/7", json!({"id": 7, "login": "ava"}));
+    server.put("/versions/2", json!({"id": 2, "name": "2.0", "project": "gamma"}));
+    server.put("/versions/3", json!({"id": 3, "name": "1.0", "project": "alpha"}));
+    let files = [
+        ("users/_/metadata.yaml", "resource: {id: /id, alias: /login}\n"),
+        ("users/ava/resource.json", r#"{"login": "ava"}"#),
+        ("projects/_/versions/_/metadata.yaml", VERSIONS),
+    ];
+    Place::new(server, &files)
+}
+
+#[rstest]
+#[case::id("/projects/gamma/versions/2", "DELETE /versions/2 204")]
+#[case::name("/projects/gamma/versions/2.0", "DELETE /versions/2 204")]
+#[case::user("/users/9", "DELETE /users/9 204")]
+#[case::declared("/users/ava", "DELETE /users/7 204")]
+fn the_resource_at_the_path_is_deleted(#[case] path: &str, #[case] write: &str) {
+    let place = place();
+    let run = place.run(&["resource", "delete", path, "--yes"]);
+    assert_eq!((run.code, place.server.writes()), (0, vec![write.to_owned()]), "{run}");
+}
+
+#[rstest]
+#[case::of_another_parent(
+    "/projects/gamma/versions/3",
+    "the list of its collection does not show it, so it may belong to another one; use its path there"
+)]
+#[case::with_other_names(
+    "/users/9tommy",
+    "the server shows tom, with the id 9, at its address; use one of its names in the path"
+)]
+#[case::declared("/users/7", "Git declares it at /users/ava; use this path")]
+fn another_resource_is_not_deleted(#[case] path: &str, #[case] reason: &str) {
+    let place = place();
+    let run = place.run(&["resource", "delete", path, "--yes"]);
+    assert!(run.code == 5 && run.stderr.contains(&format!("not deleted: {path}: {reason}")), "{run}");
+    assert_eq!(place.server.writes(), [""; 0]);
+}
+
+/// The name of a new version is the id of a version of another project.
+#[test]
+fn a_name_that_is_the_id_of_another_resource_is_created() {
+    let place = place();
+    place.home.write("repo/projects/gamma/versions/3/resource.json", r#"{"name": "3", "project": "gamma"}"#);
+    let run = place.run(&["resource", "apply", "/projects/gamma/versions/3"]);
+    assert_eq!(
+        (run.code, place.server.writes()),
+        (0, vec!["POST /projects/gamma/versions 201".to_owned()]),
+        "{run}"
+    );
+    let run = place.run(&["plan", "/projects", "-r", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+#[rstest]
+#[case::member("/projects/gamma/versions/2", 0)]
+#[case::of_another_parent("/projects/gamma/versions/3", 3)]
+fn a_member_of_another_collection_is_not_read(#[case] path: &str, #[case] code: i32) {
+    let place = place();
+    for command in ["get", "save"] {
+        let run = place.run(&["resource", command, path]);
+        assert_eq!(run.code, code, "{run}");
+    }
+    assert_eq!(place.has(&format!("{}/resource.json", &path[1..])), code == 0);
+}
