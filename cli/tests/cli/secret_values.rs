@@ -125,6 +125,16 @@ fn an_empty_value_replaces_none(#[case] args: &[&str], #[case] stdin: &str) {
     assert_eq!(run(&home, &["get", "token"]).stdout, "");
 }
 
+/// Other options take it for standard input.
+#[test]
+fn a_dash_is_not_a_value() {
+    let home = filled();
+    let set = home.run_with(&["secret", "set", "token", "-"], &[], "new");
+    assert!(set.code == 2 && set.stderr.contains("--stdin reads standard input"), "{set}");
+    assert_eq!(run(&home, &["get", "token"]).stdout, "t\n");
+    assert_eq!(home.run_with(&["secret", "set", "token", "--stdin"], &[], "-").code, 0);
+}
+
 #[test]
 fn a_file_that_others_may_read_is_reported_and_protected() {
     let home = filled();

@@ -73,6 +73,12 @@ pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Fail
             "the value of {key} is empty, and nothing was changed; --allow-empty accepts it"
         )));
     }
+    // Other options take it for standard input.
+    if value.expose() == "-" && !arguments.source.is_given() {
+        return Err(Failure::invalid(format!(
+            "the value of {key} is \"-\", and nothing was changed; --stdin reads standard input"
+        )));
+    }
     invocation.messages.hide([value.clone()]);
     block_on(async { Ok(open(invocation)?.set(&key, &value).await?) })
 }
