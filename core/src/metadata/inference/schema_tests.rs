@@ -232,6 +232,10 @@ fn the_envelope_of_a_read_is_removed(
     ".pools"
 )]
 #[case::objects("{properties: {ids: {items: {}}, result: {items: {properties: {id: {}}}}}}", ".result")]
+#[case::of_a_resource(
+    "{properties: {id: {}, names: {items: {}}, wallets: {items: {properties: {id: {}}}}}}",
+    ""
+)]
 #[case::unknown("{properties: {roles: {items: {}}, found: {items: {}}}}", "")]
 fn the_entries_of_a_list_with_several_arrays_are_selected(#[case] list: &str, #[case] expected: &str) {
     let content =

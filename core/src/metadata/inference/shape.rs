@@ -127,7 +127,9 @@ fn entries(
     let read = read.and_then(|read| document.resolved(read));
     let is_read = |(_, entry): &&(String, Pointer)| read.as_ref() == Some(entry);
     let is_named = |(name, _): &&(String, Pointer)| Some(name.as_str()) == target.last_literal();
-    let only_objects = || only(arrays.iter().filter(|(_, entry)| document.is_object(entry)));
+    // An object with an id of its own is a resource, which may have an array of others.
+    let is_resource = document.members(list).contains_key("id");
+    let only_objects = || only(arrays.iter().filter(|(_, entry)| !is_resource && document.is_object(entry)));
     let found = arrays.iter().find(is_read).or_else(|| arrays.iter().find(is_named)).or_else(only_objects);
     found.map(|(name, entry)| (Some(name.clone()), Some(entry.clone()))).unwrap_or_default()
 }
