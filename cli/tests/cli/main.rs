@@ -114,6 +114,7 @@ mod server_check;
 mod server_get;
 mod terminal;
 mod trailing_slashes;
+mod unread_writes;
 mod usage;
 mod validate;
 mod version;

@@ -90,15 +90,3 @@ fn a_name_that_is_the_id_of_another_resource_is_created() {
     let run = place.run(&["plan", "/projects", "-r", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
 }
-
-#[rstest]
-#[case::member("/projects/gamma/versions/2", 0)]
-#[case::of_another_parent("/projects/gamma/versions/3", 3)]
-fn a_member_of_another_collection_is_not_read(#[case] path: &str, #[case] code: i32) {
-    let place = place();
-    for command in ["get", "save"] {
-        let run = place.run(&["resource", command, path]);
-        assert_eq!(run.code, code, "{run}");
-    }
-    assert_eq!(place.has(&format!("{}/resource.json", &path[1..])), code == 0);
-}

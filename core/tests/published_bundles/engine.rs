@@ -72,7 +72,6 @@ impl World {
                 problems_of(&report, report.stats.pruned == 1, "nothing was deleted")
             }
             Operation::Create => {
-                // The scripts do not store created resources, so they must not be read back.
                 let options = Options { intent: Intent::Create, ..Options::default() };
                 let report = self.sync(self.selection(case), &options).await;
                 problems_of(&report, report.stats.created == 1 + case.with.len(), "not all was created")

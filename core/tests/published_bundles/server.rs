@@ -35,6 +35,8 @@ struct Script {
     strict: bool,
     /// The last segments of the addresses of these resources.
     names: Vec<String>,
+    /// Whether a write was answered.
+    wrote: bool,
     problems: Vec<String>,
 }
 
@@ -62,6 +64,7 @@ impl Server {
             reads: case.server.clone(),
             strict: case.operation.is_conversation(),
             names: case.names(),
+            wrote: false,
             problems: Vec::new(),
         }));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
@@ -112,6 +115,7 @@ impl Script {
         if let Some(place) = place.filter(skipped) {
             let exchange = self.expected.remove(place).unwrap();
             self.expected.drain(..place);
+            self.wrote |= received.method != Method::GET;
             let problems = self.compare(&exchange, received);
             self.problems.extend(problems.into_iter().map(|problem| format!("{}: {problem}", received.line)));
             return self.follow(&exchange);
@@ -126,7 +130,9 @@ impl Script {
             None if received.method == Method::GET && !self.strict => {
                 let name = received.path.rsplit('/').next().unwrap_or_default();
                 if self.names.iter().any(|known| known == name) {
-                    response(StatusCode::NOT_FOUND, None)
+                    // The scripts do not store created resources.
+                    let status = if self.wrote { StatusCode::FORBIDDEN } else { StatusCode::NOT_FOUND };
+                    response(status, None)
                 } else {
                     response(StatusCode::OK, Some(&Json::Array(Vec::new())))
                 }

@@ -126,7 +126,9 @@ impl Attempt<'_> {
                 self.expect(&desired);
             }
             self.check_found(&desired, id.as_deref()).await?;
-            self.expect_in_list(&desired, id.as_deref());
+            if self.action.is_missing() {
+                self.expect_in_list(&desired, id.as_deref());
+            }
             self.note_created(&desired, id.as_deref());
         }
         self.writer.ids.note(&self.action.path, self.call, id);
@@ -287,8 +289,8 @@ impl Attempt<'_> {
         Ok(id)
     }
 
-    /// Looks whether a resource exists whose create was requested, unless the answer shows it. Returns its id, if it is
-    /// known.
+    /// Looks whether a resource exists whose create was requested, unless the answer shows it or has the status 201. Returns
+    /// its id, if it is known.
     async fn existing(
         &self,
         desired: &Resource,
@@ -298,17 +300,18 @@ impl Attempt<'_> {
         if desired.rules.resolved().secret {
             return self.done_or_not(desired, response, shown);
         }
-        if !self.is_refused(desired, response, shown.as_deref())
-            && let Some(created) = shown_whole(desired, response).await
-        {
-            let shown = shown.clone().or_else(|| given::shown_in(self.call, &created));
-            // Requests below it may need its id.
-            if shown.is_some() || self.is_known(desired) {
-                return Ok(shown);
-            }
+        let is_refused = self.is_refused(desired, response, shown.as_deref());
+        let answer = if is_refused { None } else { shown_whole(desired, response).await };
+        let is_created = !is_refused && response.status == StatusCode::CREATED;
+        let shown = shown.or_else(|| given::shown_in(self.call, answer.as_ref()?));
+        // Requests below it may need its id.
+        if (is_created || answer.is_some()) && (shown.is_some() || self.is_known(desired)) {
+            return Ok(shown);
         }
         match self.read_created(desired, shown).await {
-            (Ok(Observed { payload: None, .. }), id) => Err(self.not_shown(desired, response, id).await),
+            (Ok(Observed { payload: None, .. }), id) if !is_created => {
+                Err(self.not_shown(desired, response, id).await)
+            }
             (Ok(_), id) => Ok(id),
             // Some servers do not show all resources.
             (Err(_), id) => self.done_or_not(desired, response, id),

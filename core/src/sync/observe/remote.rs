@@ -77,9 +77,7 @@ impl Remote {
             Err(error) => self.unnamed(path, rules).await.and_then(|read| read.ok_or(error)),
         };
         let error = match read {
-            Ok(observed) if observed.payload.is_some() && self.may_be_a_member(&observed).await => {
-                return Ok(Found::Resource(Box::new(observed)));
-            }
+            Ok(observed) if observed.payload.is_some() => return Ok(Found::Resource(Box::new(observed))),
             Ok(_) | Err(SyncError::Absent(_)) => SyncError::Absent(path.clone()),
             // A read needs no proof that nothing exists, unless the credentials may hide it.
             Err(error) if error.is_lack_of_proof() && error.category() == Category::Auth => error,

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
+
 use super::decide::decide_for;
 use super::undeclared::{Candidates, check_alias};
-use crate::error::{Categorized as _, Category};
 use crate::metadata::{MetadataError, is_named};
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -123,8 +124,7 @@ impl Declared {
                 return Ok(None);
             }
             Ok(Some(observed)) => observed,
-            // A resource that cannot be read can still be written, and this intent writes it in any case.
-            Err(error) if intent != Intent::Converge && is_about_reading(&error) => {
+            Err(error) if may_write_unread(intent, &error) => {
                 let observed = Observed::new(remote.addressed(&desired).await?, None);
                 return Ok(Some(Read { desired, observed, pending }));
             }
@@ -308,7 +308,7 @@ impl Declared {
             // A deletion needs no proof of absence.
             Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
             _ if is_another => Observed::new(first.clone(), None),
-            Err(error) if is_about_reading(&error) => return Ok((desired, unreadable)),
+            Err(error) if may_write_unread(Intent::Delete, &error) => return Ok((desired, unreadable)),
             observed => observed?,
         };
         if desired.seeded {
@@ -327,10 +327,7 @@ impl Declared {
             return Ok((desired, Observed { at, ..observed }));
         }
         let observed = match remote.read_doomed(&desired).await {
-            // The answer to a deletion by its name would not show whether the resource exists.
-            Err(error) if is_about_reading(&error) && !error.is_lack_of_proof() => {
-                return Ok((desired, unreadable));
-            }
+            Err(error) if may_write_unread(Intent::Delete, &error) => return Ok((desired, unreadable)),
             observed => observed?,
         };
         if observed.payload.is_some() {
@@ -351,7 +348,14 @@ fn other_names(desired: &Resource, observed: &Observed) -> Option<String> {
     (!is_named).then(|| if id.is_empty() { alias } else { format!("{alias}, with the id {id}") })
 }
 
-/// Whether the error concerns only the read of a resource, so that a write may succeed.
-fn is_about_reading(error: &SyncError) -> bool {
-    error.is_unreadable() || error.category() == Category::Validation
+/// Whether a write that the caller asked for is sent although its resource cannot be read: the server has no requests
+/// that read it, or a create concerns a collection that does not exist yet. Other answers may be those of a gateway.
+fn may_write_unread(intent: Intent, error: &SyncError) -> bool {
+    let has_no_reads =
+        matches!(error.http_status(), Some(StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED));
+    match intent {
+        Intent::Converge => false,
+        Intent::Create => has_no_reads || matches!(error, SyncError::Undecided(_, Doubt::NoList)),
+        Intent::Update | Intent::Delete => has_no_reads,
+    }
 }

@@ -1,0 +1,72 @@
+//! `resource create`, `update` and `delete` write nothing if the answers to reads do not show which resource the server
+//! has, for example because a gateway answers.
+
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{Answer, ApiServer, Ids};
+use crate::safety::Place;
+
+/// An answer to all reads of single issues, or of their list; `None` if the server answers itself.
+type Reading = Option<fn() -> Answer>;
+
+fn place(address: Reading, list: Reading) -> Place {
+    let server = ApiServer::start(&["/issues"], move |request, store| {
+        let reading = if request.path == "/issues" { list } else { address };
+        match reading.filter(|_| request.method == "GET") {
+            Some(answer) => answer(),
+            None => request.rest(store, Ids::Given),
+        }
+    });
+    server.put("/issues/7", json!({"id": "7", "subject": "T1", "state": "old"}));
+    let files = [
+        ("issues/_/metadata.yaml", "resource: {id: /id, alias: /subject}\n"),
+        ("issues/T1/resource.json", r#"{"subject": "T1", "state": "new"}"#),
+    ];
+    Place::new(server, &files)
+}
+
+fn html() -> Answer {
+    Answer::html(200)
+}
+
+fn rejected() -> Answer {
+    Answer::json(400, &json!({"error": "bad request"}))
+}
+
+fn two_arrays() -> Answer {
+    Answer::json(200, &json!({"issues": [], "links": []}))
+}
+
+fn not_allowed() -> Answer {
+    Answer::json(405, &json!({"error": "method not allowed"}))
+}
+
+#[rstest]
+#[case::page(Some(html as fn() -> Answer), None)]
+#[case::page_instead_of_the_list(None, Some(html as fn() -> Answer))]
+#[case::rejected(Some(rejected as fn() -> Answer), Some(rejected as fn() -> Answer))]
+#[case::rejected_list(None, Some(rejected as fn() -> Answer))]
+#[case::not_a_list(None, Some(two_arrays as fn() -> Answer))]
+fn nothing_is_written(
+    #[case] address: Reading,
+    #[case] list: Reading,
+    #[values("create", "update", "delete")] command: &str,
+) {
+    let place = place(address, list);
+    let yes: &[&str] = if command == "delete" { &["--yes"] } else { &[] };
+    let run = place.run(&[&["resource", command, "/issues/T1"], yes].concat());
+    assert_ne!(run.code, 0, "{run}");
+    assert_eq!(place.server.writes(), [""; 0], "{run}");
+}
+
+/// The server has no requests that read issues.
+#[rstest]
+#[case::create("create", "POST /issues 201")]
+#[case::delete("delete", "DELETE /issues/T1 404")]
+fn a_server_without_reads_gets_the_write(#[case] command: &str, #[case] write: &str) {
+    let place = place(Some(not_allowed), Some(not_allowed));
+    let yes: &[&str] = if command == "delete" { &["--yes"] } else { &[] };
+    let run = place.run(&[&["resource", command, "/issues/T1"], yes].concat());
+    assert_eq!(place.server.writes(), [write], "{run}");
+}
