@@ -112,6 +112,7 @@ mod secret_values;
 mod server;
 mod server_check;
 mod server_get;
+mod stated_failures;
 mod terminal;
 mod trailing_slashes;
 mod unread_writes;

@@ -98,6 +98,15 @@ const CASES: &[Case] = &[
         "operations: {list: {absent: {status: [404], jq: .code == 7}}}",
         &[(RENDER_LIST, r#""absent":{"jq":".code == 7","status":[404]}"#)],
     ),
+    (
+        "operations: {create: {failed: {jq: .code == 7}}, update: {failed: {jq: .code == 7}}, delete: {failed: {jq: .code == 7}}}",
+        &[(RENDER_UPDATE, r#""failed":{"jq":".code == 7"}"#)],
+    ),
+    (
+        "operations: {get: {failed: {jq: .code == 7}}, list: {failed: {jq: .code == 7}}}",
+        &[(RENDER_GET, r#""failed":{"jq":".code == 7"}"#), (RENDER_LIST, r#""failed":{"jq":".code == 7"}"#)],
+    ),
+    ("operations: {defaults: {failed: {jq: 'true'}}}", &[(TEXT, "No plan")]),
     ("operations: {list: {mode: names}}", &[(RENDER_LIST, r#""mode":"names""#)]),
     (
         "operations: {list: {pagination: {style: page, parameter: p, size: 50, sizeParameter: n, start: 0, items: /shops}}}",

@@ -41,6 +41,8 @@ pub struct Rules {
     pub(super) depends_on: Vec<Template>,
     /// The conditions of `absent`.
     absent: BTreeMap<OperationName, jq::Query>,
+    /// The conditions of `failed`.
+    failed: BTreeMap<OperationName, jq::Query>,
     operations: Vec<OperationRules>,
     pub(super) patterns: Vec<PathPattern>,
     /// The number of segments of the deepest collection whose document also applies to descendants.
@@ -93,6 +95,11 @@ impl Rules {
             Some((name, jq::Query::compile(absent.jq.as_deref()?).ok()?))
         };
         let absent: BTreeMap<_, _> = OperationName::ALL.into_iter().filter_map(condition).collect();
+        let condition = |name| {
+            let failed = resolved.operation(name).failed.as_ref().or(resolved.failed.as_ref())?;
+            Some((name, jq::Query::compile(&failed.jq).ok()?))
+        };
+        let failed = OperationName::ALL.into_iter().filter_map(condition).collect();
         let patterns = patterns(&resolved, remote_collection.as_ref(), &operations);
         let format = match resolved.format {
             Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),
@@ -119,6 +126,7 @@ impl Rules {
             remote_collection,
             depends_on,
             absent,
+            failed,
             operations,
             patterns,
             descendants,
@@ -305,6 +313,11 @@ impl Rules {
         let condition = self.absent.get(&operation);
         let holds = || condition.is_none_or(|condition| condition.holds(answer).unwrap_or(false));
         has_status && holds()
+    }
+
+    /// The condition by which an answer to the operation with a status of success states a failure.
+    pub fn failed(&self, operation: OperationName) -> Option<&jq::Query> {
+        self.failed.get(&operation)
     }
 
     /// Whether a resource is read in the list of its collection.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -17,6 +18,7 @@ use super::trace::{self, Trace};
 use super::wire::{Call, Patience, Purpose, Wire, pooled};
 use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
 use crate::error::{Categorized as _, Category};
+use crate::payload::PayloadType;
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
 use crate::transport::retry::ATTEMPTS;
@@ -199,11 +201,22 @@ impl Client {
         self.wire().gate.max_concurrency()
     }
 
-    /// Sends `request` and reads the complete answer. Repeats it only if the server cannot act on it twice.
+    /// Sends `request` and reads the complete answer. Repeats it only if the server cannot act on it twice. An answer that
+    /// states a failure, according to the request, has the meaning of a status of failure.
     pub async fn send(&self, request: &Request) -> Result<Response, ServerError> {
         let target = self.wire().base_url.target(request);
         let target = target.map_err(|error| self.wire().redacted(request, error))?;
-        self.send_to(request, &target).await
+        let response = self.send_to(request, &target).await?;
+        let Some(failed) = request.failed.clone().filter(|_| response.status.is_success()) else {
+            return Ok(response);
+        };
+        let answer = response.clone();
+        // An expression that fails is not true. It blocks.
+        let states_failure = spawn_blocking(move || {
+            failed.holds(&answer.decode_briefly(Some(PayloadType::Json))).unwrap_or(false)
+        });
+        let is_failure = states_failure.await.unwrap_or(false);
+        if is_failure { Err(self.rejection(request, &response)) } else { Ok(response) }
     }
 
     /// Returns `response` as an error, if its status is 400 or more and it is not the answer that the request allows.

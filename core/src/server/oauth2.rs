@@ -294,7 +294,7 @@ impl Tokens {
 impl Endpoint {
     async fn ask(&self, wire: &Wire, patience: Patience) -> Outcome {
         let mut request = Request::new(Method::POST, self.url.path());
-        request.accept = Some("application/json".to_owned());
+        request.accept = Some("application/json".into());
         request.body = Some(Body {
             media_type: "application/x-www-form-urlencoded".to_owned(),
             bytes: self.settings.form().as_bytes().to_vec().into(),

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::ServerError;
 use super::error::Sent;
+use crate::language::jq::Query;
 use crate::proxy::ProxyUrl;
 use crate::secrets::{Confidential, Secret};
 use crate::transport::shown;
@@ -39,7 +40,7 @@ pub struct Request {
     /// Headers of the operation. They override the server's default headers, but not its credentials.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The `Accept` header unless `headers` has one.
-    pub accept: Option<String>,
+    pub accept: Option<Box<str>>,
     /// The body to send.
     pub body: Option<Body>,
     /// A URL that replaces `path` and `query`: a link from an answer of the server. The request fails unless it has
@@ -49,6 +50,8 @@ pub struct Request {
     pub secrets: Arc<[Secret]>,
     /// Status codes of 400 or more that are answers, not failures.
     pub answers: Arc<[u16]>,
+    /// The condition by which an answer with a status of success states a failure.
+    pub failed: Option<Query>,
     /// Members of the body, and of that of a successful answer, that texts must not show.
     pub confidential: Confidential,
 }
@@ -82,6 +85,7 @@ impl Request {
             link: None,
             secrets: Arc::default(),
             answers: Arc::default(),
+            failed: None,
             confidential: Confidential::default(),
         }
     }

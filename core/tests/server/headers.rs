@@ -21,7 +21,7 @@ async fn sent(default_headers: &[(&str, &str)], headers: Vec<(HeaderName, Header
     let settings = Settings { auth, default_headers: default_headers.collect(), ..server.settings() };
     let client = Client::new(settings, gate(None), None).unwrap();
     let mut request = Request::new(Method::PUT, "/x");
-    request.accept = Some("application/json".to_owned());
+    request.accept = Some("application/json".into());
     request.body = Some(Body { media_type: "application/json".to_owned(), bytes: "{}".into() });
     request.headers = headers;
     client.send(&request).await.unwrap();

@@ -78,7 +78,7 @@ async fn line_breaks_in_media_types_are_never_sent(
 ) {
     let server = Recorder::start(|_| json(200, "{}")).await;
     let mut request = Request::new(Method::PUT, "/x");
-    request.accept = accept.map(str::to_owned);
+    request.accept = accept.map(Into::into);
     request.body = media_type.map(|media_type| declarest_core::server::Body {
         media_type: media_type.to_owned(),
         bytes: "{}".into(),

@@ -209,7 +209,7 @@ async fn a_request_that_is_not_sent_does_not_close_the_breaker() {
     while !gate.status().breaker_open {
         send(&client, &Method::POST, 1).await;
     }
-    let unusable = Request { accept: Some("\n".to_owned()), ..Request::new(Method::GET, "/items") };
+    let unusable = Request { accept: Some("\n".into()), ..Request::new(Method::GET, "/items") };
     loop {
         // Until it is admitted as the probe.
         if let Err(ServerError::Request { .. }) = client.send(&unusable).await {

@@ -209,7 +209,7 @@ impl Call<'_> {
                     body.media_type = String::from_utf8_lossy(value.as_bytes()).into_owned();
                 }
                 (_, name) if *name == ACCEPT => {
-                    request.accept = Some(String::from_utf8_lossy(value.as_bytes()).into_owned());
+                    request.accept = Some(String::from_utf8_lossy(value.as_bytes()).into());
                 }
                 _ => request.headers.push((name.clone(), value.clone())),
             }
@@ -271,7 +271,7 @@ impl Call<'_> {
         let body = payload.map(|payload| evaluation.body(operation, &rendered, &payload.value));
         let body = body.transpose()?.flatten();
         let body = body.map(|body| Body { media_type: body.media_type, bytes: body.bytes.into() });
-        let accept = Some(rendered.accept);
+        let accept = Some(rendered.accept.into());
         let (method, path, query, headers) =
             (rendered.method, rendered.path, rendered.query, rendered.headers);
         Ok(Request { method, path, query, headers, accept, body, ..Request::default() })

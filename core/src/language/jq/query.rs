@@ -13,6 +13,13 @@ use crate::payload::Value;
 #[derive(Clone, Debug)]
 pub struct Query(Arc<Program>);
 
+impl PartialEq for Query {
+    /// Whether both have the same text.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.source.is_some() && self.0.source == other.0.source
+    }
+}
+
 impl Query {
     /// Compiles an expression that contains no rendered values, so that messages may quote it.
     pub fn compile(text: &str) -> Result<Self, ExpressionError> {

@@ -43,19 +43,31 @@ impl OperationName {
                 "body",
                 "transforms",
                 "validate",
+                "failed",
                 "mode",
                 "pagination",
                 "absent",
             ],
-            Self::Update => &["method", "path", "query", "headers", "body", "transforms", "validate", "mode"],
+            Self::Update => {
+                &["method", "path", "query", "headers", "body", "transforms", "validate", "failed", "mode"]
+            }
             Self::Compare => {
                 &["method", "path", "query", "headers", "body", "transforms", "validate", "mode", "arrays"]
             }
-            Self::Get => {
-                &["method", "path", "query", "headers", "body", "transforms", "validate", "from", "absent"]
-            }
+            Self::Get => &[
+                "method",
+                "path",
+                "query",
+                "headers",
+                "body",
+                "transforms",
+                "validate",
+                "failed",
+                "from",
+                "absent",
+            ],
             Self::Create | Self::Delete => {
-                &["method", "path", "query", "headers", "body", "transforms", "validate"]
+                &["method", "path", "query", "headers", "body", "transforms", "validate", "failed"]
             }
         }
     }

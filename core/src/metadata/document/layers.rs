@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::defaults::FoldedDefaults;
 use super::{
-    AbsentSection, ArrayRule, Assertion, Document, DocumentError, ExternalizedAttribute, Format, Headers,
-    IncludeError, OnRemove, OperationMode, OperationName, OperationSection, Pagination, ReadFrom,
-    ResourceSection, SchemaRef, Step, ValidateSection, merge,
+    AbsentSection, ArrayRule, Assertion, Document, DocumentError, ExternalizedAttribute, FailedSection,
+    Format, Headers, IncludeError, OnRemove, OperationMode, OperationName, OperationSection, Pagination,
+    ReadFrom, ResourceSection, SchemaRef, Step, ValidateSection, merge,
 };
 use crate::path::PathNames;
 use crate::payload::pointer::Pointer;
@@ -56,6 +56,8 @@ pub struct Resolved {
     pub defaults: Object,
     /// The steps that run before the steps of each operation.
     pub transforms: Vec<Step>,
+    /// Which answers state a failure, unless the operation states it.
+    pub failed: Option<FailedSection>,
     operations: [ResolvedOperation; OperationName::ALL.len()],
 }
 
@@ -78,6 +80,8 @@ pub struct ResolvedOperation {
     pub from: Option<ReadFrom>,
     /// Which answers mean that the resource does not exist.
     pub absent: Option<AbsentSection>,
+    /// Which answers state a failure.
+    pub failed: Option<FailedSection>,
     /// The request body that is sent instead of the payload.
     pub body: Option<Value>,
     /// The operation's own steps; [`Resolved::transforms`] run before them.
@@ -114,8 +118,10 @@ impl Layers {
             }
         }
         if let Some(section) = &document.operations {
-            let shared = section.defaults.as_ref().and_then(|defaults| defaults.transforms.as_ref());
-            replace(&mut self.resolved.transforms, shared);
+            if let Some(shared) = &section.defaults {
+                replace(&mut self.resolved.transforms, shared.transforms.as_ref());
+                self.resolved.failed = shared.failed.clone().or_else(|| self.resolved.failed.take());
+            }
             for (name, operation) in &section.operations {
                 self.resolved.operations[*name as usize].push(operation);
             }
@@ -210,6 +216,7 @@ impl ResolvedOperation {
         self.mode = layer.mode.or(self.mode);
         self.from = layer.from.or(self.from);
         self.absent = layer.absent.clone().or_else(|| self.absent.take());
+        self.failed = layer.failed.clone().or_else(|| self.failed.take());
         if let Some(arrays) = &layer.arrays {
             if arrays.is_empty() {
                 self.arrays.clear();

@@ -28,6 +28,14 @@ pub struct AbsentSection {
     pub jq: Option<String>,
 }
 
+/// Which answers with a status of success state a failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailedSection {
+    /// A jq expression that is true for the body of such answers.
+    pub jq: String,
+}
+
 /// What happens to the resource on the server if Git no longer declares it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "TextOr<AnyValue>")]

@@ -45,7 +45,7 @@ pub use externalized::{ExternalizedAttribute, ExternalizedMode, RenderBehavior, 
 pub use headers::Headers;
 pub use infer::infer_defaults;
 pub use layers::{Layers, Resolved, ResolvedOperation, ResolvedValidation};
-pub use lifecycle::{AbsentSection, OnRemove, ReadFrom};
+pub use lifecycle::{AbsentSection, FailedSection, OnRemove, ReadFrom};
 pub use mode::{ArrayRule, OperationMode};
 pub use model::{
     Assertion, Document, Format, OperationDefaultsSection, OperationName, OperationSection,

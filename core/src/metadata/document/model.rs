@@ -16,8 +16,8 @@ use super::lifecycle::on_remove;
 use super::pagination::PaginationFields;
 use super::schema_forms as schema;
 use super::{
-    AbsentSection, ArrayRule, DefaultsSection, ExternalizedAttribute, Headers, OnRemove, OperationMode,
-    Pagination, ReadFrom,
+    AbsentSection, ArrayRule, DefaultsSection, ExternalizedAttribute, FailedSection, Headers, OnRemove,
+    OperationMode, Pagination, ReadFrom,
 };
 use crate::path::PathNames;
 use crate::payload::fields::{members, one_or_many, unless_blank, value};
@@ -197,6 +197,8 @@ impl From<OperationsFields> for OperationsSection {
 pub struct OperationDefaultsSection {
     /// Steps that run before the steps of each operation.
     pub transforms: Option<Vec<Step>>,
+    /// Which answers with a status of success state a failure.
+    pub failed: Option<FailedSection>,
 }
 
 /// The name of an operation in documents.
@@ -254,6 +256,8 @@ pub struct OperationSection {
     pub from: Option<ReadFrom>,
     /// Which answers mean that the resource does not exist, in addition to 404 and 410, or that the list is empty.
     pub absent: Option<AbsentSection>,
+    /// Which answers with a status of success state a failure.
+    pub failed: Option<FailedSection>,
     /// The request body, sent instead of the payload. Its texts are templates.
     #[serde(deserialize_with = "value")]
     #[schemars(schema_with = "schema::any")]

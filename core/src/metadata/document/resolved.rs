@@ -20,9 +20,10 @@ impl Resolved {
             .map(|name| (name, self.operation(name).section()))
             .filter(|(_, section)| *section != OperationSection::default())
             .collect();
-        let transforms = present(&self.transforms);
+        let shared =
+            OperationDefaultsSection { transforms: present(&self.transforms), failed: self.failed.clone() };
         let operations = OperationsSection {
-            defaults: transforms.map(|transforms| OperationDefaultsSection { transforms: Some(transforms) }),
+            defaults: (shared != OperationDefaultsSection::default()).then_some(shared),
             operations: operations.into_iter().collect(),
         };
         Document {
@@ -73,6 +74,7 @@ impl ResolvedOperation {
             headers: (!self.headers.is_empty()).then(|| self.headers.clone()),
             from: self.from,
             absent: self.absent.clone(),
+            failed: self.failed.clone(),
             mode: self.mode,
             arrays: (!self.arrays.is_empty()).then(|| self.arrays.clone()),
             body: self.body.clone(),
@@ -104,8 +106,8 @@ mod tests {
         let text = b"resource: {id: /uid, alias: /name, remoteCollectionPath: /v2, format: json, \
             requiredAttributes: [/name], secretAttributes: [/pin], \
             externalizedAttributes: [{path: /run, file: run.sh}], defaults: {value: {tier: silver}}}\n\
-            operations:\n  defaults: {transforms: [{excludeAttributes: [/etag]}]}\n  \
-            create: {method: PUT, path: ./x, query: {a: b}, headers: {X: y}, body: {c: 1}, \
+            operations:\n  defaults: {transforms: [{excludeAttributes: [/etag]}], failed: {jq: .error}}\n  \
+            create: {failed: {jq: .code != 0}, method: PUT, path: ./x, query: {a: b}, headers: {X: y}, body: {c: 1}, \
             transforms: [{jqExpression: .a}], validate: {requiredAttributes: [/a], \
             schemaRef: 'openapi:request-body', assertions: [{jq: .a}]}}\n  \
             list: {pagination: {style: offset, parameter: first, size: 2}}\n";

@@ -89,8 +89,9 @@ mod tests {
                 other => panic!("{document}: {other:?}"),
             }
         });
-        // Eight objects of the document, four of each operation, the absence of get and list, and the pagination of list.
-        assert_eq!(objects, 8 + 4 * OperationName::ALL.len() + 3);
+        // Nine objects of the document, five of each operation except compare, which has no answer, the absence of get and
+        // list, and the pagination of list.
+        assert_eq!(objects, 9 + 5 * OperationName::ALL.len() - 1 + 3);
     }
 
     /// An empty object is an error of the decoder if the schema requires a key.

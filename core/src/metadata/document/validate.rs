@@ -128,6 +128,8 @@ fn check_resource(resource: &ResourceSection) -> Outcome {
 fn check_operations(section: &OperationsSection) -> Outcome {
     let shared = section.defaults.as_ref().and_then(|defaults| defaults.transforms.as_ref());
     check_transforms("operations.defaults", shared)?;
+    let failed = section.defaults.as_ref().and_then(|defaults| defaults.failed.as_ref());
+    failed.map_or(Ok(()), |failed| jq("operations.defaults.failed.jq", &failed.jq))?;
     for (name, operation) in &section.operations {
         if operation.pagination.is_some() && *name != OperationName::List {
             return invalid(format!("operations.{name}.pagination"), "only list has pages; remove it");
@@ -153,6 +155,9 @@ fn check_operation(field: &str, operation: &OperationSection) -> Outcome {
     check_transforms(field, operation.transforms.as_ref())?;
     if let Some(absent) = &operation.absent {
         check_absent(&format!("{field}.absent"), absent)?;
+    }
+    if let Some(failed) = &operation.failed {
+        jq(&format!("{field}.failed.jq"), &failed.jq)?;
     }
     if let Some(stated) = &operation.pagination {
         pagination(&format!("{field}.pagination"), stated)?;

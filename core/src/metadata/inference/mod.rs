@@ -127,7 +127,7 @@ pub fn conventions(target: &str) -> Result<Document, InferenceError> {
         };
         (name, section)
     });
-    let shared = OperationDefaultsSection { transforms: Some(Vec::new()) };
+    let shared = OperationDefaultsSection { transforms: Some(Vec::new()), failed: None };
     Ok(Document {
         selector: None,
         resource: Some(resource),

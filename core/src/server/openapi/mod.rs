@@ -350,7 +350,7 @@ async fn fetch(
     conditions: &[Header],
 ) -> Result<Response, OpenApiLoadError> {
     let mut request = Request::new(Method::GET, url.path());
-    request.accept = Some("application/json, application/yaml, */*;q=0.8".to_owned());
+    request.accept = Some("application/json, application/yaml, */*;q=0.8".into());
     let answer = if client.serves(url) {
         client.send_if(&request, url, conditions).await
     } else {

@@ -410,7 +410,7 @@ pub(crate) struct ReadKey {
     encoded: bool,
     query: Vec<(String, String)>,
     headers: Vec<(HeaderName, HeaderValue)>,
-    accept: Option<String>,
+    accept: Option<Box<str>>,
     body: Option<Bytes>,
     link: Option<Box<Url>>,
     /// The statuses that are answers, not failures.

@@ -302,8 +302,9 @@ pub(crate) fn request(
     let body = body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) });
     let confidential = confidential(evaluation.rules().resolved(), &[]);
     let Rendered { method, path, encoded, query, headers, accept, .. } = rendered;
-    let accept = Some(accept);
-    Ok(Request { method, path, encoded, query, headers, accept, body, confidential, ..Request::default() })
+    let (accept, failed) = (Some(accept.into()), evaluation.rules().failed(operation).cloned());
+    let rest = Request::default();
+    Ok(Request { method, path, encoded, query, headers, accept, body, failed, confidential, ..rest })
 }
 
 /// Returns the secret parts of request bodies: those that metadata declares, and those at these places.

@@ -34,7 +34,7 @@ resource:
   externalizedAttributes: [{path: /hooks/*/run, file: run.sh}]
   defaults: {value: {tier: silver}}
 operations:
-  defaults: {transforms: [{excludeAttributes: /etag}]}
+  defaults: {transforms: [{excludeAttributes: /etag}], failed: {jq: .error}}
   create:
     method: POST
     path: ./import
@@ -96,6 +96,7 @@ fn a_complete_document() {
         operations: Some(OperationsSection {
             defaults: Some(OperationDefaultsSection {
                 transforms: Some(vec![Step::Exclude(pointers(&["/etag"]))]),
+                failed: Some(FailedSection { jq: ".error".to_owned() }),
             }),
             operations: [(OperationName::Create, create)].into(),
         }),
@@ -135,7 +136,7 @@ fn an_empty_json_document_has_no_sections(#[case] text: &str) {
 )]
 #[case(
     "operations: {get: {pagination: {style: link}}}",
-    "line 1, column 20: unknown key \"pagination\" in operations.get; use method, path, query, headers, body, transforms, validate, from, absent"
+    "line 1, column 20: unknown key \"pagination\" in operations.get; use method, path, query, headers, body, transforms, validate, failed, from, absent"
 )]
 #[case(
     "operations:\n  list:\n    pagination:\n      style: page\n      pagesize: 3",
@@ -175,7 +176,7 @@ fn an_empty_json_document_has_no_sections(#[case] text: &str) {
 )]
 #[case(
     "operations: {defaults: {path: /a}}",
-    "line 1, column 25: unknown key \"path\" in operations.defaults; use transforms"
+    "line 1, column 25: unknown key \"path\" in operations.defaults; use transforms, failed"
 )]
 #[case("resource: {zzz: 1, yyy: 2}", "line 1, column 12: unknown key \"zzz\" in resource")]
 #[case(

@@ -34,6 +34,8 @@ fn a_complete_document() {
                     - /name
                 schemaRef: openapi:request-body
         defaults:
+            failed:
+                jq: .error
             transforms:
                 - excludeAttributes:
                     - /etag

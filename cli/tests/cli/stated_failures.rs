@@ -1,0 +1,98 @@
+//! Servers of remote procedures that answer 200 to everything: `operations.defaults.failed` states which answers are
+//! failures.
+
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{Answer, ApiServer, Ids};
+use crate::safety::Place;
+
+const LEASES: &str = r"
+resource: {id: /address, alias: /address}
+operations:
+  defaults: {failed: {jq: '.[0].result == 1'}}
+  get: {absent: {jq: '.[0].result == 3'}, transforms: [{jqExpression: '.[0].lease'}]}
+  list: {transforms: [{jqExpression: '.[0].leases'}]}
+";
+
+/// The server refuses all requests with `refused` methods.
+fn place(refused: &'static [&'static str]) -> Place {
+    let server = ApiServer::start(&["/leases"], |request, store| {
+        if refused.contains(&request.method.as_str()) {
+            return Answer::json(200, &json!([{"result": 1, "text": "no such subnet"}]));
+        }
+        let shown = match request.method.as_str() {
+            "GET" if request.path == "/leases" => json!({"result": 0, "leases": store.members("/leases")}),
+            "GET" => match store.get(&request.path) {
+                Some(lease) => json!({"result": 0, "lease": lease}),
+                None => json!({"result": 3}),
+            },
+            _ => {
+                request.rest(store, Ids::Stated("address"));
+                json!({"result": 0, "text": "done"})
+            }
+        };
+        Answer::json(200, &json!([shown]))
+    });
+    let one = |name: &str| format!(r#"{{"address": "{name}", "host": "new"}}"#);
+    server.put("/leases/b", json!({"address": "b", "host": "old"}));
+    let files = [
+        ("leases/_/metadata.yaml", LEASES),
+        ("leases/a/resource.json", &one("a")),
+        ("leases/b/resource.json", &one("b")),
+    ];
+    Place::new(server, &files)
+}
+
+const REASON: &str = r#"remote request failed with status 200: [{"result":1,"text":"no such subnet"}]"#;
+
+#[rstest]
+#[case::create("apply", "/leases/a", "POST", "POST /leases: ")]
+#[case::requested_create("create", "/leases/a", "POST", "POST /leases: ")]
+#[case::update("apply", "/leases/b", "PUT", "PUT /leases/b: ")]
+#[case::requested_update("update", "/leases/b", "PUT", "PUT /leases/b: ")]
+#[case::read("apply", "/leases/b", "GET", "GET /leases/b: ")]
+fn an_answer_that_states_a_failure_is_one(
+    #[case] command: &str,
+    #[case] path: &str,
+    #[case] method: &str,
+    #[case] request: &str,
+) {
+    let refused: &[&str] = match method {
+        "POST" => &["POST"],
+        "PUT" => &["PUT"],
+        _ => &["GET"],
+    };
+    let place = place(refused);
+    let run = place.run(&["resource", command, path]);
+    assert!(run.code == 6 && run.stderr.contains(&format!("{request}{REASON}")), "{run}");
+    assert_eq!(place.server.paths(), ["/leases/b"]);
+}
+
+#[test]
+fn a_file_stays_if_the_deletion_failed() {
+    let place = place(&["DELETE"]);
+    let run = place.run(&["resource", "delete", "/leases/b", "--yes", "--source", "both"]);
+    assert!(run.code == 6 && run.stderr.contains(REASON), "{run}");
+    assert!(place.has("leases/b/resource.json"));
+}
+
+/// The answers to reads do not show whether a resource exists.
+#[test]
+fn a_failed_read_is_not_absence() {
+    let place = place(&["GET"]);
+    let run = place.run(&["plan", "/", "-r"]);
+    assert!(run.code == 6 && run.stdout.contains("No plan: 2 resources failed."), "{run}");
+    assert!(run.stderr.contains(REASON), "{run}");
+}
+
+#[test]
+fn other_answers_are_not_failures() {
+    let place = place(&[]);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = place.run(&["resource", "delete", "/leases/a", "--yes"]);
+    assert_eq!((run.code, place.server.paths()), (0, vec!["/leases/b".to_owned()]), "{run}");
+}
