@@ -87,19 +87,12 @@ impl Rules {
             MetadataError::Document { file: documents.join(", "), source: Arc::new(source) }
         })?;
         // Each document was checked when it was read.
-        let depends_on =
-            resolved.depends_on.iter().filter_map(|text| Template::parse(text, Kind::ResourcePath).ok());
-        let depends_on = depends_on.collect();
-        let condition = |name| {
-            let absent = resolved.operation(name).absent.as_ref()?;
-            Some((name, jq::Query::compile(absent.jq.as_deref()?).ok()?))
-        };
-        let absent: BTreeMap<_, _> = OperationName::ALL.into_iter().filter_map(condition).collect();
-        let condition = |name| {
-            let failed = resolved.operation(name).failed.as_ref().or(resolved.failed.as_ref())?;
-            Some((name, jq::Query::compile(&failed.jq).ok()?))
-        };
-        let failed = OperationName::ALL.into_iter().filter_map(condition).collect();
+        let parsed = |text: &String| Template::parse(text, Kind::ResourcePath).ok();
+        let depends_on = resolved.depends_on.iter().filter_map(parsed).collect();
+        let absent = conditions(|name| resolved.operation(name).absent.as_ref()?.jq.as_deref());
+        let failed = conditions(|name| {
+            resolved.operation(name).failed.as_ref().or(resolved.failed.as_ref()).map(|failed| &*failed.jq)
+        });
         let patterns = patterns(&resolved, remote_collection.as_ref(), &operations);
         let format = match resolved.format {
             Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),
@@ -470,6 +463,12 @@ impl OperationRules {
             || self.headers.iter().any(|(_, template)| test(template))
             || matches!(&self.steps, Steps::Rendered(steps) if steps.iter().any(step))
     }
+}
+
+/// Compiles the conditions of operations. Each document was checked when it was read.
+fn conditions<'r>(text: impl Fn(OperationName) -> Option<&'r str>) -> BTreeMap<OperationName, jq::Query> {
+    let condition = |name| Some((name, jq::Query::compile(text(name)?).ok()?));
+    OperationName::ALL.into_iter().filter_map(condition).collect()
 }
 
 /// Whether `test` is true for a template in a body.

@@ -147,11 +147,7 @@ impl ImportOptions {
         for mut listed in std::mem::take(&mut crawl.listed) {
             let at = listed.at.clone();
             if listed.members.partial {
-                let message = format!(
-                    "further members, because the list has further pages; configure operations.list.pagination in {}",
-                    metadata_place(&at.path)
-                );
-                crawl.fail(&at, Failure::invalid(message));
+                crawl.fail(&at, further_pages(&at.path));
             }
             listed.unplaced.note(&at.path, invocation);
             let total = listed.members.entries.len();
@@ -275,6 +271,14 @@ impl ImportOptions {
         let batch = Batch { collection: Some(at.path), drafts, observed: true };
         Ok((Change::new(workspace, store, vec![batch], &secrets)?, saved))
     }
+}
+
+/// Returns the failure of a collection that was imported in part.
+fn further_pages(collection: &LogicalPath) -> Failure {
+    Failure::invalid(format!(
+        "further members, because the list has further pages; configure operations.list.pagination in {}",
+        metadata_place(collection)
+    ))
 }
 
 impl Imported {

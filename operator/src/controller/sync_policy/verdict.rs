@@ -100,8 +100,13 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         outcome.conditions.push(condition);
     }
     let moved = previous_revision != status.last_applied_repo_revision;
-    outcome = outcome.with_failures(status.consecutive_failures.unsigned_abs());
-    let stats = report.stats;
+    let outcome = outcome.with_failures(status.consecutive_failures.unsigned_abs());
+    with_results(outcome, run, succeeded, moved || recovered)
+}
+
+/// Adds the events about what the run has written. A success without a write is reported only if it `is_news`.
+fn with_results(mut outcome: Outcome, run: &Run<'_>, succeeded: bool, is_news: bool) -> Outcome {
+    let stats = run.report.stats;
     let written = stats.created + stats.updated + stats.pruned;
     if written > 0 && run.corrects_drift {
         let restored =
@@ -109,7 +114,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
         let note = format!("{restored} restored after a change on the server");
         outcome = outcome.with_notice(Notice::normal("DriftCorrected", note));
     }
-    if succeeded && (written > 0 || moved || recovered) {
+    if succeeded && (written > 0 || is_news) {
         let note = format!(
             "revision {}: {} created, {} updated, {} pruned, {} unchanged",
             run.target, stats.created, stats.updated, stats.pruned, stats.unchanged
