@@ -147,3 +147,23 @@ fn members_of_members_are_listed(#[case] file: &str, #[case] selector: &str, #[c
     assert_eq!(place.run(&["import"]).code, 0);
     assert!(place.has("web/docs/new/resource.json"));
 }
+
+/// Metadata of collections below members does not make the members collections.
+#[test]
+fn members_without_members_are_not_listed() {
+    let server = ApiServer::rest(&["/shops", "/shops/*/tills"], Ids::Stated("id"));
+    server.put("/shops/rio", json!({"id": "rio", "tags": [{"id": "t1"}]}));
+    server.put("/shops/rio/tills/t", json!({"id": "t"}));
+    let rules = "resource: {id: /id}\n";
+    let place = Place::new(
+        server,
+        &[
+            ("shops/_/metadata.yaml", rules),
+            ("shops/_/_/_/metadata.yaml", rules),
+            ("shops/_/tills/_/metadata.yaml", rules),
+        ],
+    );
+    let run = place.run(&["import"]);
+    assert!(run.code == 0 && run.stdout.contains("Import: 2 resources saved"), "{run}");
+    assert!(!place.has("shops/rio/t1/resource.json"), "{run}");
+}

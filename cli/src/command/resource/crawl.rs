@@ -62,6 +62,11 @@ impl Place {
         Ok(Self { path: self.path.child(name)?, pattern: format!("{above}/{pattern}") })
     }
 
+    /// Whether the path is that of a member of another collection.
+    fn is_member(&self) -> bool {
+        self.pattern.ends_with("/_")
+    }
+
     /// Whether the path is below a member of another collection.
     fn is_nested(&self) -> bool {
         self.pattern.split('/').any(|segment| segment == "_")
@@ -102,8 +107,13 @@ pub async fn crawl(
                 Ok(members) => next.extend(crawl.add(workspace, place, members, exclusions)?),
                 Err(error) => {
                     // Collections below declared members would fail for the same reason.
-                    if !matches!(error.category(), Category::Auth | Category::Transport) {
+                    let is_answer = !matches!(error.category(), Category::Auth | Category::Transport);
+                    if is_answer {
                         next.extend(declared.remove(&place.path).unwrap_or_default());
+                    }
+                    if is_answer && place.is_member() {
+                        // Most members have no members, and servers answer to their lists in any way.
+                        continue;
                     }
                     if error.category() == Category::NotFound {
                         // A member without children may answer that a collection of the OpenAPI document does not exist.
@@ -256,10 +266,10 @@ fn split(
     Ok((members, others))
 }
 
-/// Returns whether the resource at `path` is a collection, too: metadata describes its members, or one document describes
+/// Returns whether the resource at `path` is a collection, too: a document describes its members, or one document describes
 /// all levels below a collection, and the repository has members of the resource.
 fn has_members(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, Failure> {
-    if workspace.metadata.has_wildcard_child(path)? {
+    if workspace.metadata.has_document(path)? {
         return Ok(true);
     }
     for member in repository::members(workspace.tree.as_ref(), path)?.resources {
