@@ -65,15 +65,15 @@ fn an_answer_that_states_a_failure_is_one(
     };
     let place = place(refused);
     let run = place.run(&["resource", command, path]);
-    assert!(run.code == 6 && run.stderr.contains(&format!("{request}{REASON}")), "{run}");
-    assert_eq!(place.server.paths(), ["/leases/b"]);
+    assert!(run.code == 2 && run.stderr.contains(&format!("{request}{REASON}")), "{run}");
+    assert_eq!(place.server.writes().len(), usize::from(method != "GET"));
 }
 
 #[test]
 fn a_file_stays_if_the_deletion_failed() {
     let place = place(&["DELETE"]);
     let run = place.run(&["resource", "delete", "/leases/b", "--yes", "--source", "both"]);
-    assert!(run.code == 6 && run.stderr.contains(REASON), "{run}");
+    assert!(run.code == 2 && run.stderr.contains(REASON), "{run}");
     assert!(place.has("leases/b/resource.json"));
 }
 
@@ -82,7 +82,7 @@ fn a_file_stays_if_the_deletion_failed() {
 fn a_failed_read_is_not_absence() {
     let place = place(&["GET"]);
     let run = place.run(&["plan", "/", "-r"]);
-    assert!(run.code == 6 && run.stdout.contains("No plan: 2 resources failed."), "{run}");
+    assert!(run.code == 2 && run.stdout.contains("No plan: 2 resources failed."), "{run}");
     assert!(run.stderr.contains(REASON), "{run}");
 }
 
@@ -95,4 +95,64 @@ fn other_answers_are_not_failures() {
     assert_eq!(run.code, 0, "{run}");
     let run = place.run(&["resource", "delete", "/leases/a", "--yes"]);
     assert_eq!((run.code, place.server.paths()), (0, vec!["/leases/b".to_owned()]), "{run}");
+}
+
+/// The expression is true for a value without `code`.
+#[rstest]
+#[case::empty(Answer::empty(204))]
+#[case::large(Answer::json(200, &json!({"code": 0, "text": "x".repeat(5 << 20)})))]
+#[case::not_decoded(Answer::text(200, "text/plain", "done"))]
+fn an_answer_without_a_statement_is_not_a_failure(#[case] answer: Answer) {
+    let server = ApiServer::start(&["/leases"], move |request, store| {
+        let done = request.rest(store, Ids::Stated("address"));
+        if request.method == "PUT" { answer.clone() } else { done }
+    });
+    server.put("/leases/b", json!({"address": "b", "host": "old"}));
+    let metadata = "resource: {id: /address}\noperations: {update: {failed: {jq: .code != 0}}}\n";
+    let files = [
+        ("leases/_/metadata.yaml", metadata),
+        ("leases/b/resource.json", r#"{"address": "b", "host": "new"}"#),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/leases/b"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/leases/b").unwrap()["host"], "new");
+}
+
+/// The second resource is accepted only after the first one exists.
+#[test]
+fn a_later_pass_sends_what_another_resource_lacked() {
+    let server = ApiServer::start(&["/a", "/b"], |request, store| {
+        if request.is("POST", "/a") && store.get("/b/two").is_none() {
+            return Answer::json(200, &json!({"code": 7}));
+        }
+        request.rest(store, Ids::Stated("id"))
+    });
+    let files = [
+        ("_/metadata.yaml", "resource: {id: /id}\noperations: {defaults: {failed: {jq: .code == 7}}}\n"),
+        ("a/one/resource.json", r#"{"id": "one"}"#),
+        ("b/two/resource.json", r#"{"id": "two"}"#),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(
+        (run.code, place.server.paths()),
+        (0, vec!["/a/one".to_owned(), "/b/two".to_owned()]),
+        "{run}"
+    );
+}
+
+#[test]
+fn the_reason_shows_no_secret() {
+    let server = ApiServer::start(&["/leases"], |request, store| match request.method.as_str() {
+        "POST" => Answer::json(200, &json!({"code": 7, "pin": "canary-of-the-server"})),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let metadata =
+        "resource: {id: /id, secretAttributes: [/pin]}\noperations: {create: {failed: {jq: .code == 7}}}\n";
+    let files = [("leases/_/metadata.yaml", metadata), ("leases/a/resource.json", r#"{"id": "a"}"#)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/leases/a", "-vvv"]);
+    assert!(run.code == 2 && run.stderr.contains("status 200"), "{run}");
+    assert!(!format!("{run}").contains("canary"), "{run}");
 }

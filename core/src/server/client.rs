@@ -27,6 +27,9 @@ use crate::transport::{Access, Connector, TlsSettings, TransportError, destinati
 /// The default of [`Client::with_attempt_timeout`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The memory that the value of an answer needs at most if it states a failure.
+const STATEMENT: usize = 4 << 20;
+
 /// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -207,16 +210,21 @@ impl Client {
         let target = self.wire().base_url.target(request);
         let target = target.map_err(|error| self.wire().redacted(request, error))?;
         let response = self.send_to(request, &target).await?;
-        let Some(failed) = request.failed.clone().filter(|_| response.status.is_success()) else {
-            return Ok(response);
-        };
+        let may_fail = response.status.is_success() && !response.body.is_empty();
+        let Some(failed) = request.failed.clone().filter(|_| may_fail) else { return Ok(response) };
         let answer = response.clone();
-        // An expression that fails is not true. It blocks.
+        // An answer that is large or cannot be decoded, and an expression that fails, state nothing. Both block.
         let states_failure = spawn_blocking(move || {
-            failed.holds(&answer.decode_briefly(Some(PayloadType::Json))).unwrap_or(false)
+            let decoded = answer.decode_within(Some(PayloadType::Json), STATEMENT);
+            decoded.is_ok_and(|answer| failed.holds(&answer).unwrap_or(false))
         });
         let is_failure = states_failure.await.unwrap_or(false);
-        if is_failure { Err(self.rejection(request, &response)) } else { Ok(response) }
+        if !is_failure {
+            return Ok(response);
+        }
+        let (status, confidential) = (response.status, &request.confidential);
+        let error = self.wire().rejection_without(request, status, &response.body, confidential);
+        Err(self.wire().redacted(request, error))
     }
 
     /// Returns `response` as an error, if its status is 400 or more and it is not the answer that the request allows.

@@ -226,7 +226,7 @@ impl ServerError {
         ];
         let Self::Status { status, excerpt, .. } = self else { return false };
         let excerpt = excerpt.to_ascii_lowercase();
-        status.is_client_error() && WORDS.iter().any(|word| excerpt.contains(word))
+        (status.is_client_error() || status.is_success()) && WORDS.iter().any(|word| excerpt.contains(word))
     }
 
     /// Whether the server reported that the resource does not exist (HTTP 404 and 410).
@@ -307,7 +307,8 @@ fn status_category(status: StatusCode) -> Category {
         404 | 410 => Category::NotFound,
         409 | 412 => Category::Conflict,
         408 | 425 | 429 => Category::Transport,
-        400..=499 => Category::Validation,
+        // An answer with a status of success that states a failure.
+        200..=299 | 400..=499 => Category::Validation,
         _ => Category::Transport,
     }
 }

@@ -1,5 +1,6 @@
 //! Expressions that answer a question about a value.
 
+use std::hash::{Hash, Hasher};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -16,7 +17,15 @@ pub struct Query(Arc<Program>);
 impl PartialEq for Query {
     /// Whether both have the same text.
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.source.is_some() && self.0.source == other.0.source
+        self.0.source == other.0.source
+    }
+}
+
+impl Eq for Query {}
+
+impl Hash for Query {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.source.hash(state);
     }
 }
 

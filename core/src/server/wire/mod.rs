@@ -399,14 +399,25 @@ impl Wire {
 
     /// Returns the error of an answer with this status and body.
     pub(super) fn rejection(&self, request: &Request, status: StatusCode, body: &[u8]) -> ServerError {
-        let (method, path) = (request.method.clone(), request.path.clone());
-        ServerError::Status { method, path, status, excerpt: self.excerpt(request, body) }
+        self.rejection_without(request, status, body, &Confidential::default())
     }
 
-    fn excerpt(&self, request: &Request, body: &[u8]) -> String {
+    /// The same for an answer that may be that of a resource, without these members.
+    pub(super) fn rejection_without(
+        &self,
+        request: &Request,
+        status: StatusCode,
+        body: &[u8],
+        confidential: &Confidential,
+    ) -> ServerError {
+        let (method, path) = (request.method.clone(), request.path.clone());
+        ServerError::Status { method, path, status, excerpt: self.excerpt(request, body, confidential) }
+    }
+
+    fn excerpt(&self, request: &Request, body: &[u8], confidential: &Confidential) -> String {
         let text = String::from_utf8_lossy(body);
         // Redact before cutting: the redactor could not recognise the beginning of a secret.
-        let text = self.redaction.redact_body(&request.secrets, text.trim(), &Confidential::default());
+        let text = self.redaction.redact_body(&request.secrets, text.trim(), confidential);
         if text.is_empty() { "<empty>".to_owned() } else { excerpt(&one_line(&text), EXCERPT).into_owned() }
     }
 

@@ -253,12 +253,7 @@ impl SyncError {
     /// Whether another resource may be missing that the run writes: the server rejects the request, but not the
     /// credentials. Some servers then answer 500.
     pub(crate) fn may_lack_another(&self) -> bool {
-        const OTHER_REASONS: [StatusCode; 4] = [
-            StatusCode::UNAUTHORIZED,
-            StatusCode::FORBIDDEN,
-            StatusCode::REQUEST_TIMEOUT,
-            StatusCode::TOO_MANY_REQUESTS,
-        ];
+        const OTHER_REASONS: [u16; 4] = [401, 403, 408, 429];
         match self {
             Self::ParentFailed(..)
             | Self::NoParent(..)
@@ -266,9 +261,9 @@ impl SyncError {
             | Self::Undecided(_, Doubt::NoList | Doubt::ParentId) => true,
             error if error.lacks().is_some() => true,
             Self::Unsure(..) => false,
-            error => error.of_server().and_then(ServerError::status).is_some_and(|status| {
-                status.is_client_error() && !OTHER_REASONS.contains(&status)
-                    || status == StatusCode::INTERNAL_SERVER_ERROR
+            error => error.http_status().is_some_and(|status| {
+                status.is_client_error() && !OTHER_REASONS.contains(&status.as_u16())
+                    || [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::OK].contains(&status)
             }),
         }
     }
@@ -290,7 +285,9 @@ impl SyncError {
     /// Whether the resource cannot be read by itself: the server rejects the request, or its path cannot be rendered.
     pub(crate) fn is_unreadable(&self) -> bool {
         match self {
-            Self::Server(error @ ServerError::Status { .. }) => error.category() == Category::Validation,
+            Self::Server(ServerError::Status { status, .. }) => {
+                status.is_client_error() && self.category() == Category::Validation
+            }
             Self::Metadata(error) => {
                 use MetadataError::{Identity, Render, Unusable};
                 matches!(error, Render { .. } | Unusable { .. } | Identity { .. })

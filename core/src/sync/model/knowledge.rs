@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::{Options, Reading, Resource, Stats, Wanted};
+use crate::language::jq::Query;
 use crate::metadata::{Entry, Listing, Rules};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
@@ -415,6 +416,8 @@ pub(crate) struct ReadKey {
     link: Option<Box<Url>>,
     /// The statuses that are answers, not failures.
     answers: Arc<[u16]>,
+    /// The condition by which an answer states a failure.
+    failed: Option<Query>,
 }
 
 impl ReadKey {
@@ -429,6 +432,7 @@ impl ReadKey {
             body: request.body.as_ref().map(|body| body.bytes.clone()),
             link: request.link.clone(),
             answers: Arc::clone(&request.answers),
+            failed: request.failed.clone(),
         }
     }
 }
