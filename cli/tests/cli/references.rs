@@ -241,3 +241,34 @@ fn the_transforms_of_writes_read_what_the_run_has_created(#[case] title: Option<
     });
     assert_eq!(reviewer["repositories"], json!([repository["id"]]));
 }
+
+/// The update that the plan made has the old value. Whether the new one needs a replacement is decided after it.
+#[test]
+fn a_value_that_the_run_changes_replaces_a_resource() {
+    let server = ApiServer::start(&["/o", "/r"], |request, store| {
+        let zone = store.get("/r/r1").map(|old| old["zone"].clone());
+        let done = request.rest(store, Ids::Stated("id"));
+        if let Some(zone) = zone.filter(|_| request.is("PUT", "/r/r1")) {
+            let mut updated = store.get("/r/r1").unwrap().clone();
+            updated["zone"] = zone;
+            store.put("/r/r1", updated);
+        }
+        done
+    });
+    server.put("/o/o1", json!({"id": "o1", "zone": "old"}));
+    server.put("/r/r1", json!({"id": "r1", "title": "old", "zone": "old"}));
+    let place = Place::new(
+        server,
+        &[
+            ("_/metadata.yaml", "resource: {id: /id}\n"),
+            ("r/_/metadata.yaml", "resource: {replaceOn: [/zone]}\n"),
+            ("o/o1/resource.json", r#"{"id": "o1", "zone": "new"}"#),
+            ("r/r1/resource.json", r#"{"id": "r1", "title": "new", "zone": "{{ref \"/o/o1\" \"/zone\"}}"}"#),
+        ],
+    );
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.writes()[2..], ["DELETE /r/r1 204", "POST /r 201"], "{run}");
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}

@@ -122,8 +122,7 @@ impl Writer {
             _ => (false, action.call().and_then(|call| call.at.as_ref())),
         };
         let at = self.ids.resolve(&action.path, planned);
-        // The run may have written a resource whose values the plan has read.
-        let waited = waited || self.references().is_outdated(&action.path);
+        let waited = waited || self.is_outdated(action).await?;
         let mut has_new_name = false;
         if waited && let Some(declared) = self.declared(&action.path).await? {
             self.referred.look_at(&declared);
@@ -175,6 +174,19 @@ impl Writer {
         let call = evaluated(desired, move |desired| create(desired, &at)).await?;
         let made = Action::new(action.path.clone(), Step::Create, action.reason);
         Ok(Some(Box::new(made.sending(Ok(call)))))
+    }
+
+    /// Whether the run has written a resource whose values the request of `action` has. A further pass decides about updates
+    /// of resources that may have to be replaced.
+    async fn is_outdated(&self, action: &Action) -> Result<bool, SyncError> {
+        if !matches!(action.sending, Sending::Ready(_)) || !self.references().is_outdated(&action.path) {
+            return Ok(false);
+        }
+        Ok(match action.step {
+            Step::Create => true,
+            Step::Update => self.referred.rules(&action.path).await?.resolved().replace_on.is_empty(),
+            Step::Delete | Step::Skip => false,
+        })
     }
 
     /// Decides the create or update `action` again with the state that was `observed` now.
