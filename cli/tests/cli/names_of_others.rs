@@ -59,6 +59,15 @@ fn the_resource_at_the_path_is_deleted(#[case] path: &str, #[case] write: &str) 
     assert_eq!((run.code, place.server.writes()), (0, vec![write.to_owned()]), "{run}");
 }
 
+/// The messages about duplicates ask users to delete one of them.
+#[test]
+fn a_duplicate_of_a_declared_resource_is_deleted_by_its_id() {
+    let place = place();
+    place.server.put("/users/8", json!({"id": 8, "login": "ava"}));
+    let run = place.run(&["resource", "delete", "/users/8", "--yes"]);
+    assert_eq!((run.code, place.server.writes()), (0, vec!["DELETE /users/8 204".to_owned()]), "{run}");
+}
+
 #[rstest]
 #[case::of_another_parent(
     "/projects/gamma/versions/3",
@@ -66,7 +75,7 @@ fn the_resource_at_the_path_is_deleted(#[case] path: &str, #[case] write: &str) 
 )]
 #[case::with_other_names(
     "/users/9tommy",
-    "the server shows tom, with the id 9, at its address; use one of its names in the path"
+    "the server shows tom with the id 9 at its address; use one of its names in the path"
 )]
 #[case::declared("/users/7", "Git declares it at /users/ava; use this path")]
 fn another_resource_is_not_deleted(#[case] path: &str, #[case] reason: &str) {

@@ -1,8 +1,11 @@
 //! `resource delete`.
 
 use rstest::rstest;
+use serde_json::json;
 
+use crate::api_server::{ApiServer, Ids};
 use crate::rest_server::Matcher;
+use crate::safety::Place;
 use crate::world::World;
 
 fn shops() -> World {
@@ -172,4 +175,23 @@ fn a_push_on_request() {
     assert_eq!(run.code, 0, "{run}");
     let pushed = crate::git::git(&origin, &["log", "--format=%s", "main"]);
     assert_eq!(pushed, "declarest: delete resource /shops/lima\nfirst");
+}
+
+/// Its path has no value for the address.
+#[test]
+fn a_declared_resource_is_deleted_at_the_address_of_its_payload() {
+    let server = ApiServer::rest(&["/devices/eu"], Ids::Stated("name"));
+    server.put("/devices/eu/d1", json!({"name": "d1", "code": "c1", "region": "eu"}));
+    let path = r#"{path: "./{{/region}}/{{/name}}"}"#;
+    let metadata =
+        format!("resource: {{id: /code, alias: /name}}\noperations: {{get: {path}, delete: {path}}}\n");
+    let place = Place::new(
+        server,
+        &[
+            ("devices/_/metadata.yaml", &metadata),
+            ("devices/d1/resource.json", r#"{"name": "d1", "code": "c1", "region": "eu"}"#),
+        ],
+    );
+    let run = place.run(&["resource", "delete", "/devices/d1", "--yes"]);
+    assert_eq!((run.code, place.server.writes()), (0, vec!["DELETE /devices/eu/d1 204".to_owned()]), "{run}");
 }

@@ -34,8 +34,16 @@ fn rejected() -> Answer {
     Answer::json(400, &json!({"error": "bad request"}))
 }
 
+fn another() -> Answer {
+    Answer::json(200, &json!({"id": "9", "subject": "T9"}))
+}
+
 fn two_arrays() -> Answer {
     Answer::json(200, &json!({"issues": [], "links": []}))
+}
+
+fn not_implemented() -> Answer {
+    Answer::json(501, &json!({"error": "not implemented"}))
 }
 
 fn not_allowed() -> Answer {
@@ -48,6 +56,7 @@ fn not_allowed() -> Answer {
 #[case::rejected(Some(rejected as fn() -> Answer), Some(rejected as fn() -> Answer))]
 #[case::rejected_list(None, Some(rejected as fn() -> Answer))]
 #[case::not_a_list(None, Some(two_arrays as fn() -> Answer))]
+#[case::another(Some(another as fn() -> Answer), Some(not_implemented as fn() -> Answer))]
 fn nothing_is_written(
     #[case] address: Reading,
     #[case] list: Reading,
@@ -64,9 +73,21 @@ fn nothing_is_written(
 #[rstest]
 #[case::create("create", "POST /issues 201")]
 #[case::delete("delete", "DELETE /issues/T1 404")]
-fn a_server_without_reads_gets_the_write(#[case] command: &str, #[case] write: &str) {
-    let place = place(Some(not_allowed), Some(not_allowed));
+fn a_server_without_reads_gets_the_write(
+    #[case] command: &str,
+    #[case] write: &str,
+    #[values(not_allowed, not_implemented)] reading: fn() -> Answer,
+) {
+    let place = place(Some(reading), Some(reading));
     let yes: &[&str] = if command == "delete" { &["--yes"] } else { &[] };
     let run = place.run(&[&["resource", command, "/issues/T1"], yes].concat());
     assert_eq!(place.server.writes(), [write], "{run}");
+}
+
+/// The server reads issues by id only, and does not list them.
+#[test]
+fn a_server_without_lists_gets_the_create() {
+    let place = place(None, Some(not_allowed));
+    let run = place.run(&["resource", "create", "/issues/T1"]);
+    assert_eq!((run.code, place.server.writes()), (0, vec!["POST /issues 201".to_owned()]), "{run}");
 }

@@ -23,7 +23,7 @@ use crate::sync::model::{
 use crate::sync::observe::Remote;
 use crate::sync::tasks::evaluated;
 
-/// The pauses before the looks for created resources in their lists. Some servers show new resources late.
+/// The pauses before the looks for created resources. Some servers show new resources late.
 const LIST_PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)];
 
 impl Writer {
@@ -125,8 +125,8 @@ impl Attempt<'_> {
                 // The update that completes it may find no resource yet, and must not create a second one.
                 self.expect(&desired);
             }
-            self.check_found(&desired, id.as_deref()).await?;
             if self.action.is_missing() {
+                self.check_found(&desired, id.as_deref()).await?;
                 self.expect_in_list(&desired, id.as_deref());
             }
             self.note_created(&desired, id.as_deref());
@@ -289,8 +289,8 @@ impl Attempt<'_> {
         Ok(id)
     }
 
-    /// Looks whether a resource exists whose create was requested, unless the answer shows it or has the status 201. Returns
-    /// its id, if it is known.
+    /// Looks whether a resource exists whose create was requested, unless the answer shows it or has the status 201 or 202.
+    /// Returns its id, if it is known.
     async fn existing(
         &self,
         desired: &Resource,
@@ -302,20 +302,23 @@ impl Attempt<'_> {
         }
         let is_refused = self.is_refused(desired, response, shown.as_deref());
         let answer = if is_refused { None } else { shown_whole(desired, response).await };
-        let is_created = !is_refused && response.status == StatusCode::CREATED;
+        let is_created =
+            !is_refused && [StatusCode::CREATED, StatusCode::ACCEPTED].contains(&response.status);
         let shown = shown.or_else(|| given::shown_in(self.call, answer.as_ref()?));
         // Requests below it may need its id.
         if (is_created || answer.is_some()) && (shown.is_some() || self.is_known(desired)) {
             return Ok(shown);
         }
-        match self.read_created(desired, shown).await {
-            (Ok(Observed { payload: None, .. }), id) if !is_created => {
-                Err(self.not_shown(desired, response, id).await)
+        for pause in LIST_PAUSES {
+            tokio::time::sleep(pause.min(self.writer.session.list_delay)).await;
+            match self.read_created(desired, shown.clone()).await {
+                (Ok(Observed { payload: None, .. }), _) if !is_created => {}
+                (Ok(_), id) => return Ok(id),
+                // Some servers do not show all resources.
+                (Err(_), id) => return self.done_or_not(desired, response, id),
             }
-            (Ok(_), id) => Ok(id),
-            // Some servers do not show all resources.
-            (Err(_), id) => self.done_or_not(desired, response, id),
         }
+        Err(self.not_shown(desired, response, shown).await)
     }
 
     /// Whether the answer to the create states a failure, and shows no `id` of a resource. It has the meaning of a status

@@ -196,8 +196,9 @@ fn confirm<'l>(
         }
         (Match::Nothing, None) if shown.is_some() && wanted.states_alias => {
             // The name is the id of a member of another collection.
-            let is_foreign =
-                matches!(address, Address::Elsewhere(_)) && listing.with_alias(shown_alias).next().is_none();
+            let is_foreign = matches!(address, Address::Elsewhere(_))
+                && listing.with_alias(shown_alias).next().is_none()
+                && listing.without_alias() == 0;
             if is_foreign && is_whole && question.post_creates {
                 Verdict::Absent(Proof::List)
             } else {

@@ -177,6 +177,7 @@ fn an_address_of_any_collection(#[case] list: ListAnswer, #[case] expected: &str
 #[case::cut(listed(&[], Some(Doubt::Cut)), "unknown AnotherAlias", "unknown AnotherAlias")]
 #[case::failed(failed(), "unknown Failed", "unknown Failed")]
 #[case::renamed(whole(&[("u1", Some("ava"))]), "unknown AnotherAlias", "unknown AnotherAlias")]
+#[case::no_alias_shown(whole(&[("u1", None)]), "unknown AnotherAlias", "unknown AnotherAlias")]
 #[case::listed(whole(&[("u1", Some("rio"))]), "present u1", "present u1")]
 fn a_name_at_an_address_of_any_collection(
     #[case] list: ListAnswer,

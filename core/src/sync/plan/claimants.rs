@@ -251,7 +251,7 @@ impl Claimants {
     }
 
     /// Whether the server shows the `observed` resource at the declared `path`, too, as [`shows_one`] decides.
-    async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<Option<bool>, SyncError> {
+    pub async fn shows(&self, path: &LogicalPath, observed: &Observed) -> Result<Option<bool>, SyncError> {
         let read = self.read_declared(path).await?;
         Ok(read.and_then(|read| shows_one(&read, observed)))
     }

@@ -273,7 +273,7 @@ impl Declared {
             check_alias(desired, observed)?;
         } else if let Some(names) = other_names(desired, observed) {
             return refused(format!(
-                "the server shows {names}, at its address; use one of its names in the path"
+                "the server shows {names} at its address; use one of its names in the path"
             ));
         }
         if !self.bulk.remote.may_be_a_member(observed).await {
@@ -308,6 +308,10 @@ impl Declared {
             // A deletion needs no proof of absence.
             Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
             _ if is_another => Observed::new(first.clone(), None),
+            // Only the payload has the values that the address needs.
+            Err(error @ SyncError::Metadata(_)) if !desired.seeded && error.is_unreadable() => {
+                Observed::new(first.clone(), None)
+            }
             Err(error) if may_write_unread(Intent::Delete, &error) => return Ok((desired, unreadable)),
             observed => observed?,
         };
@@ -342,20 +346,22 @@ impl Declared {
 /// `/users/9tom` as the user 9.
 fn other_names(desired: &Resource, observed: &Observed) -> Option<String> {
     let (payload, identity) = (observed.payload.as_ref()?, desired.rules.identity());
-    let alias = identity.alias().evaluate(payload).ok()?;
-    let id = identity.id().evaluate(payload).unwrap_or_default();
+    let (id, alias) = (identity.id().evaluate(payload).ok()?, identity.alias().evaluate(payload).ok()?);
     let is_named = Wanted::of(desired).is_like(&id, &alias) || is_named(payload, desired.name());
-    (!is_named).then(|| if id.is_empty() { alias } else { format!("{alias}, with the id {id}") })
+    (!is_named).then(|| format!("{alias} with the id {id}"))
 }
 
-/// Whether a write that the caller asked for is sent although its resource cannot be read: the server has no requests
-/// that read it, or a create concerns a collection that does not exist yet. Other answers may be those of a gateway.
+/// Whether a write that the caller asked for is sent although its resource cannot be read: the server has no request that
+/// reads it, or a create concerns a collection that cannot be listed. Other answers may be those of a gateway.
 fn may_write_unread(intent: Intent, error: &SyncError) -> bool {
-    let has_no_reads =
-        matches!(error.http_status(), Some(StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED));
-    match intent {
-        Intent::Converge => false,
-        Intent::Create => has_no_reads || matches!(error, SyncError::Undecided(_, Doubt::NoList)),
-        Intent::Update | Intent::Delete => has_no_reads,
+    match (intent, error) {
+        (Intent::Converge, _) => false,
+        (_, SyncError::Server(error)) => {
+            matches!(error.status(), Some(StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED))
+        }
+        (Intent::Create, SyncError::Undecided(_, doubt)) => {
+            matches!(doubt, Doubt::NoList | Doubt::Unlistable(StatusCode::METHOD_NOT_ALLOWED))
+        }
+        _ => false,
     }
 }

@@ -277,13 +277,18 @@ impl Candidates {
         Ok(())
     }
 
-    /// Returns the path that declares the `observed` resource of another path, if any.
+    /// Returns the path that declares the `observed` resource of another path, if the server shows it there, too. A
+    /// duplicate has only the name of the declared one.
     pub async fn declared_as(
         &self,
         resource: &Resource,
         observed: &Observed,
     ) -> Result<Option<LogicalPath>, SyncError> {
-        self.claimants.find(resource, observed, &Beside::Nothing).await
+        let Some(path) = self.claimants.find(resource, observed, &Beside::Nothing).await? else {
+            return Ok(None);
+        };
+        let is_shown = matches!(self.claimants.shows(&path, observed).await, Ok(Some(true)));
+        Ok(is_shown.then_some(path))
     }
 
     /// Fails if another declared resource is the `observed` one, as far as both can be compared: a copied file may have the
