@@ -99,3 +99,20 @@ fn a_name_that_is_the_id_of_another_resource_is_created() {
     let run = place.run(&["plan", "/projects", "-r", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
 }
+
+/// Metadata states no alias, so the path has the only name.
+#[rstest]
+#[case::by_id("resource: {id: /id}\n", "9tommy", false)]
+#[case::without_names("{}\n", "9tommy", false)]
+#[case::its_id("resource: {id: /id}\n", "9", true)]
+#[case::a_usual_name("{}\n", "9", true)]
+fn another_name_than_the_only_one_is_not_deleted(
+    #[case] rules: &str,
+    #[case] name: &str,
+    #[case] done: bool,
+) {
+    let place = place();
+    place.home.write("repo/users/_/metadata.yaml", rules);
+    let run = place.run(&["resource", "delete", &format!("/users/{name}"), "--yes"]);
+    assert_eq!((run.code == 0, place.server.writes().len()), (done, usize::from(done)), "{run}");
+}

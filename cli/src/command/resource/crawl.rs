@@ -106,13 +106,13 @@ pub async fn crawl(
             match list {
                 Ok(members) => next.extend(crawl.add(workspace, place, members, exclusions)?),
                 Err(error) => {
-                    // Collections below declared members would fail for the same reason.
+                    // Without credentials or a connection, the lists below declared members would fail, too.
                     let is_answer = !matches!(error.category(), Category::Auth | Category::Transport);
                     if is_answer {
                         next.extend(declared.remove(&place.path).unwrap_or_default());
                     }
                     if is_answer && place.is_member() {
-                        // Most members have no members, and servers answer to their lists in any way.
+                        // Most members are not collections, and servers answer such requests with any status.
                         continue;
                     }
                     if error.category() == Category::NotFound {

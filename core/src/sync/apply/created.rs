@@ -101,7 +101,7 @@ impl Attempt<'_> {
         }
         let desired = self.desired().await?;
         let at = desired.moved_to(self.call.at.clone());
-        // The server does not accept a second resource with the id of another one.
+        // Such a create cannot make a duplicate: the server changes, or rejects, a resource whose id exists.
         if at.is_created_by_put() || self.call.states_id && Wanted::of(&at).one_name {
             return Ok(None);
         }
@@ -237,7 +237,7 @@ impl Attempt<'_> {
         response: &Response,
         shown: Option<String>,
     ) -> Result<Option<String>, SyncError> {
-        // No server shows a resource that is a secret as a whole.
+        // If the whole resource is a secret, no answer shows it.
         if desired.rules.resolved().secret {
             return self.done_or_not(desired, response, shown);
         }
@@ -267,7 +267,7 @@ impl Attempt<'_> {
         if observed.payload.is_none() {
             return Err(self.not_shown(desired, response, id).await);
         }
-        // Without a name that it states, it may be something else that has this id.
+        // If the answer shows no name of the resource, something else may have this id, such as a task.
         if is_unnamed(&Wanted::of(desired), &observed, id.as_deref()) {
             return Ok(id);
         }

@@ -8,8 +8,8 @@
 //! | its own address: not found; the payload states the id; list: 403 or 405 | absent | - |
 //! | its own address: not found; whole list without its id and alias | absent | absent |
 //! | its parent is absent | absent | absent |
-//! | list: cut, as long as a usual page, 404, not a list, HTML, empty body, failed | unknown | unknown |
-//! | list: several entries have its names | unknown | unknown |
+//! | its own address: not found; list: several entries have its names | unknown | unknown |
+//! | its own address: not found; list: does not show it, and is cut, as long as a usual page, 404, not a list, failed | unknown | unknown |
 //! | its own address: found, and states another alias | the list decides; unknown if the id is also the alias | the list decides |
 
 use super::{Doubt, Match, Wanted};

@@ -30,7 +30,7 @@ pub enum Intent {
     /// Brings each resource to its desired state. Equal resources are written only if `force` is set.
     #[default]
     Converge,
-    /// Creates each resource. If it exists already, the server reports an error.
+    /// Creates each resource. It is an error if the resource exists.
     Create,
     /// Updates each resource, even if it is equal.
     Update,

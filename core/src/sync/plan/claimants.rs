@@ -16,14 +16,15 @@ use crate::sync::model::{Observed, Resource, SyncError};
 use crate::sync::observe::{Remote, desired_at, file_at};
 use crate::sync::tasks::blocking;
 
-/// The resources that were declared together with a candidate. If such a resource has another address, it is another
-/// one. Otherwise it may be the candidate, which was moved to another parent.
+/// The resources that were declared together with a candidate. Two resources of one revision are different if their
+/// addresses differ. A resource that was declared only later may be the candidate, which a commit moved to another parent.
 pub enum Beside {
     /// Unknown.
     Nothing,
     /// Those of this revision.
     In(Arc<dyn Tree>),
-    /// All. Nothing is deleted because of the answer.
+    /// Every declared resource. This compares less cautiously, so it is only for callers that delete nothing because of the
+    /// answer.
     All,
 }
 
@@ -186,8 +187,8 @@ impl Claimants {
             && self.is_moved(place, &claim.path).await)
     }
 
-    /// Whether a resource in `collection` with the names of the candidate is another one although both have the same
-    /// collection on the server: the same metadata makes two addresses of the names of their parents, such as
+    /// Whether a resource in `collection` with the names of the candidate has another address than the candidate, although
+    /// both have the same collection on the server: metadata may put the names of parents into the address, such as
     /// `/services/web1!http` and `/services/web2!http`.
     async fn is_elsewhere(&self, collection: &LogicalPath, place: &Place<'_>) -> Result<bool, SyncError> {
         let at = place.at;
@@ -229,8 +230,9 @@ impl Claimants {
         Ok(place.is_some() && read.is_some_and(is_there))
     }
 
-    /// Whether Git moves the candidate to `path`, where the server is proven to have nothing, or has another resource, as
-    /// an earlier run created it. In the first case, its deletion needs the create there.
+    /// Whether the candidate and the declared resource at `path` are two resources: the server is proven to have nothing at
+    /// `path` yet, or has another resource there, such as one that an earlier run created. In the first case the candidate
+    /// is recorded, because it is deleted only after the create at `path`.
     async fn is_moved(&self, place: &Place<'_>, path: &LogicalPath) -> bool {
         let Ok(Some(read)) = self.read_declared(path).await else { return false };
         if read.payload.is_none() {

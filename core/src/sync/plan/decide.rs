@@ -101,7 +101,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
                 action
             }
         }
-        // The server decides whether this is possible.
+        // The resource is absent, or cannot be read; then the server decides.
         Intent::Create => requested(desired, Step::Create, Call::create(desired, &observed.at)),
         Intent::Update => {
             check_id(desired, observed)?;

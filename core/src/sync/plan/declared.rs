@@ -29,7 +29,8 @@ pub struct Declared {
     /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
     /// and secrets are not needed, which saves most of the time and memory of a first sync.
     pub defers: bool,
-    /// Whether it does not compare its resources with all declared ones: there are too many, or an earlier pass did so.
+    /// Whether the check for copies of other declared resources is left out, because the run has too many resources, or an
+    /// earlier pass made it.
     pub skips_copies: bool,
 }
 
@@ -51,7 +52,7 @@ struct Earlier {
 }
 
 impl Declared {
-    /// Decides on one resource. Other resources wait for what it is `expected` to show.
+    /// Decides on one resource. If others refer to it, `expected` passes them what the server shows of it.
     pub async fn decide(&self, desired: Resource, expected: Option<Expected>) -> Result<Action, SyncError> {
         let earlier = self.earlier(&desired);
         let depends_on = desired.dependencies()?;
@@ -165,8 +166,9 @@ impl Declared {
         Ok(())
     }
 
-    /// Returns when the request of `action` can be made, if not now. It is addressed `at` another path than that of the
-    /// resource, if one is given. The rules of the resource may need the ids of parents, and a reference may be `pending`.
+    /// Returns what the request of `action` waits for; `None` if it can be sent as it is. `at` is the path of its address, if
+    /// that is not the path of the resource. `names_ids` states whether the rules need the ids of parents, and `pending` is a
+    /// reference without a value.
     async fn sending(
         &self,
         action: &Action,
@@ -268,10 +270,10 @@ impl Declared {
             return Ok(());
         }
         let refused = |why: String| Err(SyncError::NotDeleted(format!("{}: {why}", desired.path)));
-        // A path by the only name of a resource shows no other one.
         if Wanted::of(desired).one_name {
             check_alias(desired, observed)?;
-        } else if let Some(names) = other_names(desired, observed) {
+        }
+        if let Some(names) = other_names(desired, observed) {
             return refused(format!(
                 "the server shows {names} at its address; use one of its names in the path"
             ));
@@ -284,7 +286,7 @@ impl Declared {
         }
         match self.candidates.declared_as(desired, observed).await {
             Ok(Some(path)) => refused(format!("Git declares it at {path}; use this path")),
-            // The path is that of the user, who does not need the comparison.
+            // The user named this path, so a declared resource that cannot be compared does not prevent the deletion.
             Ok(None) | Err(SyncError::NotDeleted(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -352,7 +354,8 @@ fn other_names(desired: &Resource, observed: &Observed) -> Option<String> {
 }
 
 /// Whether a write that the caller asked for is sent although its resource cannot be read: the server has no request that
-/// reads it, or a create concerns a collection that cannot be listed. Other answers may be those of a gateway.
+/// reads it, or it is a create whose own address has nothing and whose list answers 404, 410 or 405. Any other answer may
+/// be that of a gateway.
 fn may_write_unread(intent: Intent, error: &SyncError) -> bool {
     match (intent, error) {
         (Intent::Converge, _) => false,

@@ -53,7 +53,7 @@ impl Fate {
 pub struct Pruning {
     /// The candidates that the server has, in case a deletion is tried again.
     pub candidates: HashMap<LogicalPath, Candidate>,
-    /// The paths that candidates depend on about which nothing could be decided, each with the candidate.
+    /// If nothing could be decided about a candidate: each path that it depends on, with the path of the candidate.
     pub needed: Vec<(LogicalPath, LogicalPath)>,
     /// The declared resources of other collections that deletions may delete, too, by the paths of the deleted ones.
     pub twins: HashMap<LogicalPath, Vec<LogicalPath>>,
@@ -277,8 +277,8 @@ impl Candidates {
         Ok(())
     }
 
-    /// Returns the path that declares the `observed` resource of another path, if the server shows it there, too. A
-    /// duplicate has only the name of the declared one.
+    /// Returns the path at which Git declares the `observed` resource, if the server also shows it there. So a duplicate,
+    /// which only has the same name, can be deleted.
     pub async fn declared_as(
         &self,
         resource: &Resource,
