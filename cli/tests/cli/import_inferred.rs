@@ -184,7 +184,7 @@ fn files_have_the_names_of_ids_if_other_names_are_not_usable(#[case] titles: &[V
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(
         run.stderr,
-        "/api/boards: not all members have a name of their own, so the files have the names of their ids\n"
+        "/api/boards: not all members have a name of their own, so the directories are named by the ids\n"
     );
     assert!(run.stdout.contains("/api/boards          3 saved\n/api/boards/_/cards  1 saved"), "{run}");
     assert!(place.home.read("repo/api/boards/n3/resource.json").contains("Rio"));

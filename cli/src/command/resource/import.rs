@@ -201,7 +201,7 @@ impl ImportOptions {
             return Ok((Some(reopened), crawl));
         }
         for pattern in by_id {
-            let note = "not all members have a name of their own, so the files have the names of their ids";
+            let note = "not all members have a name of their own, so the directories are named by the ids";
             invocation.messages.note(&format!("{pattern}: {note}"));
         }
         let renamed = Workspace::connected(invocation).await?;
