@@ -41,8 +41,9 @@ pub struct Rules {
     pub(super) depends_on: Vec<Template>,
     /// The conditions of `absent`.
     absent: BTreeMap<OperationName, jq::Query>,
-    /// The conditions of `failed`.
+    /// The conditions of `failed`, and that of the operations without one.
     failed: BTreeMap<OperationName, jq::Query>,
+    failed_by_default: Option<jq::Query>,
     operations: Vec<OperationRules>,
     pub(super) patterns: Vec<PathPattern>,
     /// The number of segments of the deepest collection whose document also applies to descendants.
@@ -90,9 +91,8 @@ impl Rules {
         let parsed = |text: &String| Template::parse(text, Kind::ResourcePath).ok();
         let depends_on = resolved.depends_on.iter().filter_map(parsed).collect();
         let absent = conditions(|name| resolved.operation(name).absent.as_ref()?.jq.as_deref());
-        let failed = conditions(|name| {
-            resolved.operation(name).failed.as_ref().or(resolved.failed.as_ref()).map(|failed| &*failed.jq)
-        });
+        let failed = conditions(|name| Some(&*resolved.operation(name).failed.as_ref()?.jq));
+        let failed_by_default = resolved.failed.as_ref().and_then(|it| jq::Query::compile(&it.jq).ok());
         let patterns = patterns(&resolved, remote_collection.as_ref(), &operations);
         let format = match resolved.format {
             Some(Format::Concrete(payload_type)) => Some(Descriptor::of(payload_type)),
@@ -120,6 +120,7 @@ impl Rules {
             depends_on,
             absent,
             failed,
+            failed_by_default,
             operations,
             patterns,
             descendants,
@@ -310,7 +311,7 @@ impl Rules {
 
     /// The condition by which an answer to the operation with a status of success states a failure.
     pub fn failed(&self, operation: OperationName) -> Option<&jq::Query> {
-        self.failed.get(&operation)
+        self.failed.get(&operation).or(self.failed_by_default.as_ref())
     }
 
     /// Whether a resource is read in the list of its collection.

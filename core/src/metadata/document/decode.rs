@@ -34,41 +34,18 @@ impl OperationName {
 
     /// The keys of the operation in documents.
     pub(super) const fn keys(self) -> &'static [&'static str] {
+        /// Those of all operations, and these.
+        macro_rules! keys {
+            ($($own:literal),*) => {
+                &["method", "path", "query", "headers", "body", "transforms", "validate", $($own),*]
+            };
+        }
         match self {
-            Self::List => &[
-                "method",
-                "path",
-                "query",
-                "headers",
-                "body",
-                "transforms",
-                "validate",
-                "failed",
-                "mode",
-                "pagination",
-                "absent",
-            ],
-            Self::Update => {
-                &["method", "path", "query", "headers", "body", "transforms", "validate", "failed", "mode"]
-            }
-            Self::Compare => {
-                &["method", "path", "query", "headers", "body", "transforms", "validate", "mode", "arrays"]
-            }
-            Self::Get => &[
-                "method",
-                "path",
-                "query",
-                "headers",
-                "body",
-                "transforms",
-                "validate",
-                "failed",
-                "from",
-                "absent",
-            ],
-            Self::Create | Self::Delete => {
-                &["method", "path", "query", "headers", "body", "transforms", "validate", "failed"]
-            }
+            Self::List => keys!["failed", "mode", "pagination", "absent"],
+            Self::Update => keys!["failed", "mode"],
+            Self::Compare => keys!["mode", "arrays"],
+            Self::Get => keys!["failed", "from", "absent"],
+            Self::Create | Self::Delete => keys!["failed"],
         }
     }
 }
