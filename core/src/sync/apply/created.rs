@@ -116,14 +116,17 @@ impl Attempt<'_> {
         let mut id = given::shown(self.call, response);
         if matches!(self.action.reason, Reason::Missing | Reason::Requested) {
             let desired = self.desired().await?;
-            if self.action.reason == Reason::Requested {
-                id = self.existing(&desired, response, id).await?;
-            } else if self.call.deferred.is_empty() {
-                id = self.complete(&desired, response, id).await?;
-            } else {
+            if !self.call.deferred.is_empty() {
                 id = self.done_or_not(&desired, response, id)?;
                 // The update that completes it may find no resource yet, and must not create a second one.
                 self.expect(&desired);
+            } else if desired.rules.resolved().secret {
+                // If the whole resource is a secret, no answer shows it.
+                id = self.done_or_not(&desired, response, id)?;
+            } else if self.action.reason == Reason::Requested {
+                id = self.existing(&desired, response, id).await?;
+            } else {
+                id = self.complete(&desired, response, id).await?;
             }
             if self.action.is_missing() {
                 self.check_found(&desired, id.as_deref()).await?;
@@ -237,10 +240,6 @@ impl Attempt<'_> {
         response: &Response,
         shown: Option<String>,
     ) -> Result<Option<String>, SyncError> {
-        // If the whole resource is a secret, no answer shows it.
-        if desired.rules.resolved().secret {
-            return self.done_or_not(desired, response, shown);
-        }
         if !self.is_refused(desired, response, shown.as_deref())
             && let Some(created) = shown_whole(desired, response).await
         {
@@ -297,9 +296,6 @@ impl Attempt<'_> {
         response: &Response,
         shown: Option<String>,
     ) -> Result<Option<String>, SyncError> {
-        if desired.rules.resolved().secret {
-            return self.done_or_not(desired, response, shown);
-        }
         let is_refused = self.is_refused(desired, response, shown.as_deref());
         let answer = if is_refused { None } else { shown_whole(desired, response).await };
         let is_created =
