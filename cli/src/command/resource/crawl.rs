@@ -111,18 +111,16 @@ pub async fn crawl(
                     if is_answer {
                         next.extend(declared.remove(&place.path).unwrap_or_default());
                     }
+                    // Most members are not collections, and servers answer such requests with any status.
                     if is_answer && place.is_member() {
-                        // Most members are not collections, and servers answer such requests with any status.
                         continue;
                     }
-                    if error.category() == Category::NotFound {
-                        // A member without children may answer that a collection of the OpenAPI document does not exist.
-                        if !place.is_nested() || workspace.metadata.has_wildcard_child(&place.path)? {
-                            absent.entry(place.pattern.clone()).or_insert((place, error));
-                        }
-                    } else {
+                    if error.category() != Category::NotFound {
                         crawl.note_names(&place, &error);
                         crawl.fail(&place, error.into());
+                    // A member without children may answer that a collection of the OpenAPI document does not exist.
+                    } else if !place.is_nested() || workspace.metadata.has_wildcard_child(&place.path)? {
+                        absent.entry(place.pattern.clone()).or_insert((place, error));
                     }
                 }
             }
@@ -269,15 +267,9 @@ fn split(
 /// Returns whether the resource at `path` is a collection, too: a document describes its members, or one document describes
 /// all levels below a collection, and the repository has members of the resource.
 fn has_members(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, Failure> {
-    if workspace.metadata.has_document(path)? {
-        return Ok(true);
-    }
-    for member in repository::members(workspace.tree.as_ref(), path)?.resources {
-        if workspace.metadata.rules(&member.path)?.of_descendants() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(workspace.metadata.has_document(path)?
+        || workspace.metadata.rules(path)?.of_descendants()
+            && !repository::members(workspace.tree.as_ref(), path)?.resources.is_empty())
 }
 
 /// Returns whether `path` is a collection according to metadata, the `OpenAPI` document or the repository. The root is
