@@ -30,6 +30,41 @@ fn the_document_supplies_methods() {
     assert_eq!(world.writes().len(), 1, "nothing is sent");
 }
 
+/// It may restore or restart something.
+#[test]
+fn a_post_without_a_body_is_no_update() {
+    let world = shops();
+    let document = DOCUMENT.replace(r#""patch": {}"#, r#""post": {}"#);
+    world.home.write("openapi.json", &document);
+    let run = world.run(&["resource", "apply", "/shops/rio"]);
+    assert_eq!((run.code, world.writes().len()), (2, 0), "{run}");
+    assert!(
+        run.stderr.contains("has no PUT for /shops/{id}; it has GET, POST; set operations.update.method"),
+        "{run}"
+    );
+    let body = r#""post": {"requestBody": {"content": {"application/json": {}}}}"#;
+    world.home.write(
+        "openapi.json",
+        &document.replacen(
+            r#""/shops/{id}": {"get": {}, "post": {}"#,
+            &format!(r#""/shops/{{id}}": {{"get": {{}}, {body}"#),
+            1,
+        ),
+    );
+    let run = world.run(&["plan", "/shops/rio"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+#[test]
+fn whole_entries_of_lists_are_advised_if_members_cannot_be_read() {
+    let world = shops();
+    world.home.write("openapi.json", r#"{"paths": {"/shops": {"get": {}}, "/shops/{id}": {"delete": {}}}}"#);
+    let run = world.run(&["resource", "get", "/shops/rio"]);
+    assert_eq!(run.code, 2, "{run}");
+    let advice = "it has DELETE; set operations.get.method or path, or operations.get.from: list if lists show whole resources";
+    assert!(run.stderr.contains(advice), "{run}");
+}
+
 #[test]
 fn without_a_document_no_request_is_sent() {
     let world = shops();

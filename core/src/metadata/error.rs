@@ -105,7 +105,7 @@ pub enum MetadataError {
         source: Box<TransformError>,
     },
     /// The server's `OpenAPI` document does not describe the request.
-    #[error("{path}: {operation}: {source}; set operations.{operation}.method or path")]
+    #[error("{path}: {operation}: {source}; {}", advice(*.operation))]
     Api {
         /// The resource.
         path: LogicalPath,
@@ -253,4 +253,15 @@ categories!(MetadataError {
 
 fn given(fields: &[String]) -> String {
     if fields.is_empty() { String::new() } else { format!("; the path has {}", fields.join(", ")) }
+}
+
+/// Returns what to do if the `OpenAPI` document does not have the method of `operation`.
+fn advice(operation: OperationName) -> String {
+    let correction = format!("set operations.{operation}.method or path");
+    match operation {
+        OperationName::Get => {
+            format!("{correction}, or operations.get.from: list if lists show whole resources")
+        }
+        _ => correction,
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::hal;
 use super::identity::{IdentityFields, letters};
-use super::shape::{Shape, update};
+use super::shape::Shape;
 use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem};
 use crate::payload::pointer::Pointer;
 use crate::secret::is_secret_name;
@@ -53,7 +53,7 @@ pub fn one_way(
 ) -> OneWay {
     let answer = shape.resource.as_ref();
     let create = create.and_then(|operation| operation.structured_request_schema());
-    let update = update(item).and_then(|operation| operation.structured_request_schema());
+    let update = item.and_then(PathItem::update).and_then(|operation| operation.structured_request_schema());
     let names = |schema: Option<&Pointer>| {
         schema.map(|schema| document.writable_properties(schema)).unwrap_or_default()
     };

@@ -47,7 +47,7 @@ pub use hint::{children, collections, is_collection, is_read_only};
 
 use direction::OneWay;
 use identity::{Basis, IdentityFields};
-use shape::{Shape, UPDATES};
+use shape::Shape;
 use target::{Target, placeholder};
 
 /// Metadata cannot be inferred.
@@ -304,14 +304,14 @@ impl<'a> Inference<'a> {
 
     /// Returns the description of an operation in the document.
     fn described(&self, name: OperationName) -> Option<&'a ApiOperation> {
+        let path = self.path_item(name)?;
         let methods: &[Method] = match name {
+            OperationName::Update => return path.update(),
             OperationName::Create if self.creates_at_item() => &[Method::PUT, Method::POST],
             OperationName::Create => &[Method::POST],
             OperationName::List | OperationName::Get | OperationName::Compare => &[Method::GET],
-            OperationName::Update => &UPDATES,
             OperationName::Delete => &[Method::DELETE],
         };
-        let path = self.path_item(name)?;
         methods.iter().find_map(|method| path.operation(method))
     }
 

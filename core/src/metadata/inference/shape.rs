@@ -13,9 +13,6 @@ use crate::payload::pointer::Pointer;
 /// The methods whose response describes a resource, in order.
 const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
 
-/// The methods of updates, in order.
-pub const UPDATES: [Method; 3] = [Method::PUT, Method::PATCH, Method::POST];
-
 /// The places of a resource in the answers that a document describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
@@ -76,11 +73,6 @@ impl Shape {
     }
 }
 
-/// Returns the update that the document describes.
-pub fn update(item: Option<&PathItem>) -> Option<&ApiOperation> {
-    item.and_then(|path| UPDATES.iter().find_map(|method| path.operation(method)))
-}
-
 /// Returns the member of a read that holds the resource, and its schema: the read has no attribute of a request, and one
 /// of its members has some.
 fn envelope(
@@ -89,7 +81,7 @@ fn envelope(
     create: Option<&ApiOperation>,
     item: Option<&PathItem>,
 ) -> Option<(String, Pointer)> {
-    let requests = create.into_iter().chain(update(item));
+    let requests = create.into_iter().chain(item.and_then(PathItem::update));
     let written: BTreeSet<String> = requests
         .filter_map(|operation| operation.structured_request_schema())
         .flat_map(|schema| document.properties(schema))

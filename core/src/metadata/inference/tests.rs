@@ -11,13 +11,15 @@ const PETS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/petstore-3.0
 const TILLS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/tills-3.1.json");
 const CLIENTS: &[u8] = include_bytes!("../../../tests/fixtures/openapi/clients-2.0.yaml");
 
-/// Returns a document with paths in the form `GET,POST /a`.
+/// Returns a document with paths in the form `GET,POST /a`, or `!POST` for one without a body.
 pub(super) fn document(paths: &[&str]) -> OpenApi {
     let items = paths.iter().map(|path| {
         let (methods, path) = path.split_once(' ').unwrap();
-        let methods: Vec<_> =
-            methods.split(',').map(|method| format!("{}: {{}}", method.to_lowercase())).collect();
-        format!("'{path}': {{{}}}", methods.join(", "))
+        let methods = methods.split(',').map(|method| match method {
+            "POST" => "post: {requestBody: {content: {application/json: {}}}}".to_owned(),
+            method => format!("{}: {{}}", method.trim_start_matches('!').to_lowercase()),
+        });
+        format!("'{path}': {{{}}}", methods.collect::<Vec<_>>().join(", "))
     });
     OpenApi::parse(format!("paths: {{{}}}", items.collect::<Vec<_>>().join(", ")).as_bytes()).unwrap()
 }
@@ -50,6 +52,17 @@ fn conventions_are_omitted() {
         alias: '{{/name}}'
         id: '{{/id}}'
     ");
+}
+
+/// It may be an action, such as a restart or a restoration.
+#[test]
+fn a_post_without_a_body_is_no_update() {
+    let update = |item: &str| {
+        let document = document(&["GET,POST /saves", item]);
+        request("/saves/", Some(&document), OperationName::Update)
+    };
+    assert_eq!(update("GET,!POST,DELETE /saves/{id}"), "PUT /saves/{{/id}}");
+    assert_eq!(update("GET,POST,DELETE /saves/{id}"), "POST /saves/{{/id}}");
 }
 
 #[test]

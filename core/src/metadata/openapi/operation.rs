@@ -73,6 +73,12 @@ impl ApiOperation {
         &self.method
     }
 
+    /// Whether the operation may be an update of the resource at its path. `POST` without a body is an action, such as a
+    /// restart.
+    pub fn may_update(&self) -> bool {
+        self.method != Method::POST || !self.request.is_empty()
+    }
+
     /// The media types of the request, the preferred first: `application/json`, other JSON, then by name.
     pub fn request(&self) -> &[Media] {
         &self.request

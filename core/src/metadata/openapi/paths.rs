@@ -60,10 +60,19 @@ impl PathItem {
     }
 
     /// Returns the method of an operation whose metadata states none: for create, the first of POST and PUT that the
-    /// path has; for update, the first of PUT, PATCH and POST; for delete, DELETE; for all others, GET.
+    /// path has; for update, the first of PUT, PATCH and POST with a body; for delete, DELETE; for all others, GET.
     pub fn default_method(&self, name: OperationName) -> Option<&Method> {
+        self.default_operation(name).map(ApiOperation::method)
+    }
+
+    /// Returns the update of the resource at this path.
+    pub fn update(&self) -> Option<&ApiOperation> {
+        self.default_operation(OperationName::Update)
+    }
+
+    fn default_operation(&self, name: OperationName) -> Option<&ApiOperation> {
         let found = default_method(name).iter().find_map(|method| self.operation(method));
-        found.map(ApiOperation::method)
+        found.filter(|operation| name != OperationName::Update || operation.may_update())
     }
 
     /// Returns the name of the last variable.

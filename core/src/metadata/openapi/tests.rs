@@ -144,6 +144,12 @@ fn default_methods(#[case] path: &str, #[case] name: OperationName, #[case] expe
 }
 
 #[test]
+fn a_post_without_a_body_is_no_update() {
+    let document = parse("paths: {'/saves/{id}': {get: {}, post: {}, delete: {}}}");
+    assert_eq!(document.path("/saves/1", "").unwrap().default_method(OperationName::Update), None);
+}
+
+#[test]
 fn a_method_that_the_path_does_not_have_is_an_error() {
     let document = parse(PETS);
     let error = document.path("/pets/7", "").unwrap().require(&Method::PUT).unwrap_err();
