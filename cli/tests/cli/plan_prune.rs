@@ -252,6 +252,62 @@ fn a_former_name_that_decides_nothing_is_kept() {
     assert_eq!(run.code, 0, "{run}");
 }
 
+/// The page of a gateway decides nothing, and the next attempt may get another answer. A name that the server rejects is a
+/// fault of the former revision.
+#[rstest]
+#[case::page_of_a_gateway(Answer::text(200, "text/html", "<p>Log in</p>"), 2, "cannot decode the answer")]
+#[case::rejected_name(Answer::json(400, &json!({"error": "name"})), 0, "= /shops/oslo kept: ")]
+fn a_former_resource_is_not_kept_because_of_an_unusable_answer(
+    #[case] answer: Answer,
+    #[case] code: i32,
+    #[case] text: &str,
+) {
+    let server = ApiServer::start(&["/shops"], move |request, store| match request.path.as_str() {
+        "/shops" | "/shops/oslo" => answer.clone(),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let home = checkout(&server, "");
+    home.write("repo/shops/oslo/resource.json", r#"{"id": "oslo"}"#);
+    commit(&home);
+    fs::remove_dir_all(home.path("repo/shops/oslo")).unwrap();
+    commit(&home);
+    let run = home.run(&["plan", "/", "--prune"]);
+    assert_eq!(run.code, code, "{run}");
+    assert!(run.stdout.contains(text) || run.stderr.contains(text), "{run}");
+}
+
+/// Users state it when a plan shows the deletion.
+#[rstest]
+#[case::with_the_removal("keep", true, "metadata states resource.onRemove: keep")]
+#[case::later("keep", false, "metadata states resource.onRemove: keep")]
+#[case::reset(
+    "{reset: {tier: free}}",
+    false,
+    "resource.onRemove states a reset that the commit that declared it last"
+)]
+fn metadata_after_the_last_declaration_can_keep(
+    #[case] on_remove: &str,
+    #[case] at_once: bool,
+    #[case] reason: &str,
+) {
+    let world = World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/shops"], &[]);
+    world.live("/shops/oslo", r#"{"id": "oslo"}"#);
+    world.declare("shops/oslo/resource.yaml", "id: oslo\n");
+    commit(&world.home);
+    fs::remove_dir_all(world.home.path("repo/shops/oslo")).unwrap();
+    world.declare("tags/a/resource.yaml", "id: a\n");
+    if !at_once {
+        commit(&world.home);
+        let run = world.run(&["plan", "/shops", "--prune"]);
+        assert!(run.stdout.contains("- /shops/oslo"), "{run}");
+    }
+    world.declare("shops/_/metadata.yaml", &format!("resource: {{onRemove: {on_remove}}}\n"));
+    commit(&world.home);
+    let run = world.run(&["resource", "apply", "/shops", "-r", "--prune", "--yes"]);
+    assert!(run.code == 0 && run.stderr.contains(&format!("= /shops/oslo kept: {reason}")), "{run}");
+    assert_eq!(world.writes(), [""; 0]);
+}
+
 /// After `git mv`, both paths mean one resource.
 #[test]
 fn what_is_kept_is_printed_with_its_reason() {

@@ -125,6 +125,7 @@ impl Changes {
 fn keep_undecided(plan: &mut Plan, former: &HashSet<LogicalPath>) {
     let is_lasting = |failure: &mut Failed| {
         former.contains(&failure.path)
+            && !failure.is_of_answer
             && matches!(failure.reason, FailureReason::Category(Category::Validation | Category::Conflict))
     };
     let undecided = plan.failures.extract_if(.., is_lasting);

@@ -336,7 +336,7 @@ impl SyncError {
     }
 
     /// Returns the error of the server or of the connection, if it is the cause.
-    fn of_server(&self) -> Option<&ServerError> {
+    pub(super) fn of_server(&self) -> Option<&ServerError> {
         match self {
             Self::Server(error) | Self::Fixed(error) | Self::Taken(error, _) | Self::NamedWrite(error, _) => {
                 Some(error)

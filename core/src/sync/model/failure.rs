@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{FailureReason, SyncError};
 use crate::control::visible;
+use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
 use crate::secrets::SecretReader;
 
@@ -26,6 +27,9 @@ pub struct Failure {
     /// Whether something that the run writes later may be missing.
     #[serde(skip)]
     pub may_pass: bool,
+    /// Whether an answer that cannot be used caused the failure. The declaration is not its cause.
+    #[serde(skip)]
+    pub is_of_answer: bool,
 }
 
 /// The operation of a failed deletion. Retries distinguish it from a failed apply.
@@ -42,13 +46,23 @@ impl Failure {
         let message = visible(&error.to_string()).into_owned();
         let http_status = error.http_status().map(|status| status.as_u16());
         let may_pass = error.may_lack_another();
-        Self { path, operation, reason: error.reason(), message, http_status, may_pass }
+        let is_of_answer = is_of_answer(error);
+        Self { path, operation, reason: error.reason(), message, http_status, may_pass, is_of_answer }
     }
 
     /// Returns a failure that neither a request caused nor a later write of the run can remove.
     pub fn local(path: LogicalPath, operation: &'static str, reason: FailureReason, message: String) -> Self {
-        Self { path, operation, reason, message, http_status: None, may_pass: false }
+        let (http_status, may_pass, is_of_answer) = Default::default();
+        Self { path, operation, reason, message, http_status, may_pass, is_of_answer }
     }
+}
+
+/// With a status of 4xx, the server may have rejected what the declaration states.
+fn is_of_answer(error: &SyncError) -> bool {
+    if let SyncError::Metadata(error) = error {
+        return matches!(error, MetadataError::Transform { .. });
+    }
+    error.of_server().is_some_and(|error| !error.status().is_some_and(|status| status.is_client_error()))
 }
 
 /// Redacts the secrets that `secrets` has read: the failure of one resource may show the secret of another.

@@ -15,8 +15,8 @@ use super::address::{has_unfilled_address, is_unfilled};
 use super::claimants::{Beside, Claimants};
 use super::claims::{Claim, Claims};
 use super::decide;
-use crate::metadata::Entry;
 use crate::metadata::document::OnRemove;
+use crate::metadata::{Entry, Rules};
 use crate::path::{LogicalPath, is_within};
 use crate::repository::{self, Revision, Tree};
 use crate::server::Request;
@@ -156,9 +156,8 @@ impl Candidates {
             return Ok(Fate::Kept(kept_as(&declared.path, path)));
         }
         let resolved = declared.rules.resolved();
-        if *resolved.on_remove() == OnRemove::Keep {
-            let kept = kept("metadata states resource.onRemove: keep, or resource.singleton".to_owned());
-            return Ok(Fate::Kept(Kept { stated: resolved.on_remove.is_some(), ..kept }));
+        if let Some(kept) = self.kept_by_metadata(declared).await? {
+            return Ok(Fate::Kept(kept));
         }
         check_alias(declared, &observed)?;
         let (session, path) = (self.remote.session.clone(), declared.path.clone());
@@ -188,16 +187,32 @@ impl Candidates {
         }
     }
 
+    /// Returns why metadata keeps a resource: that of the commit that declared it last, or of the target revision, because
+    /// users state it when a plan shows the deletion.
+    async fn kept_by_metadata(&self, declared: &Resource) -> Result<Option<Kept>, SyncError> {
+        let (then, now) = (&declared.rules, &self.remote.rules(&declared.path).await?);
+        let keeps = |rules: &&Arc<Rules>| *rules.resolved().on_remove() == OnRemove::Keep;
+        if let Some(rules) = [then, now].into_iter().find(keeps) {
+            let reason = "metadata states resource.onRemove: keep, or resource.singleton".to_owned();
+            let stated = rules.resolved().on_remove.is_some();
+            return Ok(Some(Kept { stated, ..kept(&declared.path, reason) }));
+        }
+        // The reset that is sent is that of the former commit.
+        let on_remove = now.resolved().on_remove();
+        let resets = matches!(on_remove, OnRemove::Reset(_)) && on_remove != then.resolved().on_remove();
+        Ok(resets.then(|| {
+            let reason = "resource.onRemove states a reset that the commit that declared it last did not state; declare it \
+                          once more, and remove it in a later commit";
+            kept(&declared.path, reason.to_owned())
+        }))
+    }
+
     /// Decides about a deletion that the server may apply to a declared resource of another collection, too.
     async fn unless_shared(&self, declared: &Resource, deletion: Action) -> Result<Fate, SyncError> {
         let path = &declared.path;
         let twins = self.claims.twins(path).await?;
         if twins.is_empty() {
             return Ok(Fate::Needs(Box::new(deletion)));
-        }
-        // A commit after the one that declared it last can state this.
-        if *self.remote.rules(path).await?.resolved().on_remove() == OnRemove::Keep {
-            return Ok(Fate::Kept(kept(path, "metadata states resource.onRemove: keep".to_owned())));
         }
         let written = self.remote.session.written.as_ref();
         if let Some(deleted) = written.and_then(|written| written.shared(path, &declared.rules)) {
