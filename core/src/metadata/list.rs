@@ -7,7 +7,7 @@ use super::identity::{IdentityRules, WELL_KNOWN};
 use super::page_members::describes_pages;
 use crate::language::template::IdentityTemplate;
 use crate::path::{LogicalPath, PathError, PathNames};
-use crate::payload::{Object, Value};
+use crate::payload::{Descriptor, Object, Value};
 
 /// Members of an object that commonly hold the entries of a list.
 const USUAL: [&str; 17] = [
@@ -63,6 +63,8 @@ pub struct Entry {
     pub payload: Value,
     /// Which of alias and remote id the payload states. The other one has the same value.
     pub states: Stated,
+    /// The format of the payload, if it is that of a read, and the answer states another format than JSON.
+    pub format: Option<Box<Descriptor>>,
 }
 
 /// Which of alias and id a payload states itself.
@@ -105,6 +107,7 @@ impl Entry {
             remote_id: name.to_owned(),
             payload: Value::Object(Object::new()),
             states,
+            format: None,
         }
     }
 
@@ -277,7 +280,7 @@ fn entry(rules: &IdentityRules, payload: Value) -> Option<Entry> {
         Err(_) if rules.id().simple().is_some() => alias.clone(),
         Err(_) => return None,
     };
-    Some(Entry { alias, remote_id, payload, states })
+    Some(Entry { alias, remote_id, payload, states, format: None })
 }
 
 fn is_blank(value: &Value) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_names};
+use declarest_core::authoring::{Attributes, Batch, SecretOptions, check_names};
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, Store, metadata_place};
@@ -251,7 +251,8 @@ impl ImportOptions {
         }
         let items = Item::listed(members, &workspace.metadata)?;
         let (mut drafts, mut others) = (Vec::new(), Vec::new());
-        for draft in items.into_iter().map(|Item { path, payload, .. }| Draft::new(path, payload)) {
+        for item in items {
+            let draft = item.into_draft(workspace)?;
             match check_names(store, &workspace.metadata, &draft) {
                 Ok(()) => drafts.push(draft),
                 Err(error) => others.push(error),

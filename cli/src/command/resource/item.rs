@@ -4,17 +4,20 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use clap::Args;
+use declarest_core::authoring::Draft;
 use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::{Document, compact};
 use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
-use declarest_core::payload::{Descriptor, PayloadType, Value};
+use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
+use declarest_core::repository;
 use declarest_core::secrets::{PLACEHOLDER, Scope, SecretReader, has_any, mask, mask_list};
 use declarest_core::sync::{Members, Observed, Resource};
 
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::workspace::Workspace;
 
 /// A resource as it was read.
 #[derive(Clone, Debug)]
@@ -92,10 +95,11 @@ impl Item {
     /// Creates the items of the members of a collection, sorted by path.
     pub fn listed(members: Members, metadata: &Metadata) -> Result<Vec<Self>, Failure> {
         let items = members.entries.into_iter().map(|(path, entry)| {
-            let Entry { alias, remote_id, payload, .. } = entry;
+            let Entry { alias, remote_id, payload, format, .. } = entry;
             let rules = metadata.rules(&path)?;
             let payload = rules.as_read(Cow::Owned(payload)).into_owned();
-            Ok(Self::new(path, rules, Identity { alias, remote_id }, payload))
+            let item = Self::new(path, rules, Identity { alias, remote_id }, payload);
+            Ok(Self { descriptor: format.map(|format| *format), ..item })
         });
         items.collect()
     }
@@ -149,6 +153,30 @@ impl Item {
     /// Returns the format of the answer or of the file, if it is known.
     pub fn format(&self) -> Option<&Descriptor> {
         self.descriptor.as_ref()
+    }
+
+    /// Returns the draft of its file. The format is that of the answer or of the file; without one, the file keeps that of
+    /// the existing one, or is JSON.
+    pub fn into_draft(self, workspace: &Workspace<'_>) -> Result<Draft, Failure> {
+        let descriptor = self.format_of_file(workspace)?;
+        Ok(Draft { descriptor, ..Draft::new(self.path, self.payload) })
+    }
+
+    /// Returns the format for its file; `None` keeps that of the existing file, or is JSON.
+    pub fn format_of_file(&self, workspace: &Workspace<'_>) -> Result<Option<Descriptor>, Failure> {
+        let existing = repository::resource_file(workspace.tree.as_ref(), &self.path)?;
+        let existing = existing.map(|file| file.descriptor);
+        let stated = workspace.metadata.rules(&self.path)?.payload_type();
+        Ok(match (&self.descriptor, existing) {
+            (Some(answer), Some(existing)) if answer.payload_type == existing.payload_type => None,
+            (Some(answer), _) => Some(answer.clone()),
+            // A file of text cannot hold the object that the server answers now.
+            (None, Some(existing)) if existing.payload_type.class() != Class::Structured => {
+                let is_structured = matches!(self.payload, Value::Object(_) | Value::Array(_));
+                (is_structured && stated.is_none()).then(|| Descriptor::of(PayloadType::Json))
+            }
+            (None, _) => None,
+        })
     }
 
     /// Returns the line in lists: the alias, padded to `width` characters, and the id.

@@ -5,12 +5,11 @@ use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_n
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::pointer::Pointer;
-use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
-use declarest_core::repository;
+use declarest_core::payload::{Descriptor, PayloadType, Value};
 
 use super::change::Change;
 use super::fetch::{fetch, has_wildcard};
-use super::item::{self, Exclusions, Item};
+use super::item::{self, Exclusions};
 use super::read::{Read, View};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
@@ -161,16 +160,13 @@ impl SaveArguments {
         for (path, found) in fetch(workspace, target, view, invocation).await? {
             let batch = match found {
                 Read::Collection(items) if self.saves_one() => single(path, item::payloads(items), None),
-                Read::Collection(items) => Batch {
-                    collection: Some(path),
-                    drafts: items
-                        .into_iter()
-                        .map(|Item { path, payload, .. }| Draft::new(path, payload))
-                        .collect(),
-                    observed: true,
-                },
+                Read::Collection(items) => {
+                    let drafts = items.into_iter().map(|item| item.into_draft(workspace));
+                    let drafts = drafts.collect::<Result<_, _>>()?;
+                    Batch { collection: Some(path), drafts, observed: true }
+                }
                 Read::Resource(item) => {
-                    let descriptor = format_of_file(workspace, &path, &item)?;
+                    let descriptor = item.format_of_file(workspace)?;
                     let batch =
                         self.drafts(&workspace.metadata, path.clone(), item.payload, descriptor.as_ref())?;
                     // Items of a given payload may state their paths. An answer of the server must not choose them.
@@ -239,24 +235,4 @@ fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> 
         drafts: vec![Draft { descriptor, ..Draft::new(path, payload) }],
         observed: false,
     }
-}
-
-/// Returns the format for the file of `item`; `None` keeps that of the existing file, or is JSON.
-fn format_of_file(
-    workspace: &Workspace<'_>,
-    path: &LogicalPath,
-    item: &Item,
-) -> Result<Option<Descriptor>, Failure> {
-    let existing = repository::resource_file(workspace.tree.as_ref(), path)?.map(|file| file.descriptor);
-    let stated = workspace.metadata.rules(path)?.payload_type();
-    Ok(match (item.format(), existing) {
-        (Some(answer), Some(existing)) if answer.payload_type == existing.payload_type => None,
-        (Some(answer), _) => Some(answer.clone()),
-        // A file of text cannot hold the object that the server answers now.
-        (None, Some(existing)) if existing.payload_type.class() != Class::Structured => {
-            let is_structured = matches!(item.payload, Value::Object(_) | Value::Array(_));
-            (is_structured && stated.is_none()).then(|| Descriptor::of(PayloadType::Json))
-        }
-        (None, _) => None,
-    })
 }

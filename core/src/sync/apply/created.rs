@@ -183,6 +183,7 @@ impl Attempt<'_> {
             alias: alias.unwrap_or_else(|| id.to_owned()),
             remote_id: id.to_owned(),
             payload: desired.payload.as_ref().clone(),
+            format: None,
         };
         let listing = Listing::new(vec![entry]);
         if !matches!(Wanted::of(desired).find(&listing), Match::Nothing) {

@@ -37,6 +37,7 @@ fn entry(id: &str, alias: Option<&str>) -> Entry {
         remote_id: id.to_owned(),
         payload: Value::Null,
         states: Stated { id: true, alias: alias.is_some(), number: false },
+        format: None,
     }
 }
 

@@ -194,6 +194,7 @@ mod tests {
                 decode(PayloadType::Json, payload.as_bytes()).unwrap()
             },
             states: Stated { id: true, alias: true, number: id == &"12" },
+            format: None,
         });
         Listing::new(entries.collect())
     }

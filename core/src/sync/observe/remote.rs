@@ -224,7 +224,10 @@ impl Remote {
             }
         };
         match read {
-            Ok(observed) => Ok(observed.payload.map(|payload| Entry { payload, ..entry })),
+            Ok(Observed { payload, descriptor, .. }) => {
+                let format = descriptor.map(Box::new);
+                Ok(payload.map(|payload| Entry { payload, format, ..entry }))
+            }
             Err(error) if error.category() == Category::NotFound => Ok(None),
             Err(error) => Err(error),
         }

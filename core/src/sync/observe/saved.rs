@@ -13,7 +13,7 @@ use crate::sync::model::SyncError;
 
 impl Remote {
     /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one. If
-    /// its read shows the same as the list, or fails, the list is used for the others, too; otherwise they are read.
+    /// its read shows the same as the list in JSON, or fails, the list is used for the others, too; otherwise they are read.
     ///
     /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
     /// server. Also fails if the read cannot be made: a file with an entry of the list may lack attributes.
@@ -32,7 +32,7 @@ impl Remote {
             Err(error) => return Err(error),
         };
         let listed = rules.as_read(Cow::Borrowed(&sample.payload));
-        if read.payload == *listed {
+        if read.payload == *listed && read.format.is_none() {
             return Ok(members);
         }
         if let Some(member) = envelope(&read.payload, &listed) {
