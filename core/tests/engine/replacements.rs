@@ -183,3 +183,51 @@ async fn a_deferred_attribute_that_is_not_set_yet_replaces_nothing() {
     let report = world.sync_on(server.url(), &[]).await;
     assert_eq!((report.stats.unchanged, server.count("DELETE")), (2, 0), "{report:?}");
 }
+
+const TRIGGERS: &str = "resource: {id: /name, alias: /name, replaceOn: [/pattern, /input]}";
+
+/// Like Mistral, the server shows the input of a trigger as a text, does not change triggers, and keeps the workflows of
+/// triggers.
+fn triggers() -> ApiServer {
+    ApiServer::start(&["/triggers", "/workflows"], |request, store| match request.method.as_str() {
+        "POST" if request.path == "/triggers" => {
+            let mut body = request.body.clone();
+            body["input"] = json!(body["input"].to_string());
+            Request { body, ..request.clone() }.rest(store, Ids::Stated("name"))
+        }
+        "PUT" => Answer::empty(405),
+        "DELETE" if request.path == "/workflows/old" && !store.members("/triggers").is_empty() => {
+            Answer::json(400, &json!({"error": "has cron triggers associated"}))
+        }
+        _ => request.rest(store, Ids::Stated("name")),
+    })
+}
+
+/// An update cannot correct it, according to metadata.
+#[rstest]
+#[case::created(None, &["POST /triggers 201"])]
+#[case::replaced(Some("1"), &["DELETE /triggers/night 204", "POST /triggers 201"])]
+#[tokio::test]
+async fn a_created_resource_that_differs_where_it_is_replaced_is_not_updated(
+    #[case] pattern: Option<&str>,
+    #[case] writes: &[&str],
+) {
+    let server = triggers();
+    let world = World::new(Config::default(), &[("triggers/_/metadata.yaml", TRIGGERS)]);
+    world.declare("triggers/night/resource.json", r#"{"name": "night", "pattern": "0", "input": {}}"#);
+    server.put("/workflows/old", json!({"name": "old"}));
+    if let Some(pattern) = pattern {
+        server.put("/triggers/night", json!({"name": "night", "pattern": pattern, "input": {}}));
+    }
+    let candidates = [("/workflows/old", r#"{"name": "old"}"#)];
+    let report = world.sync_on(server.url(), &candidates).await;
+    let sent = server.writes().into_iter().filter(|write| write.contains("/triggers")).collect::<Vec<_>>();
+    assert_eq!(sent, writes, "{report:?}");
+    assert_eq!((report.stats.created, report.unconfirmed.len()), (1, 1), "{report:?}");
+    assert_eq!(
+        report.unconfirmed[0].message,
+        "/triggers/night: created, but the server shows other values at /input; because of resource.replaceOn, the next \
+         run deletes the resource and creates it again; correct the file, or state operations.compare.transforms"
+    );
+    assert!(report.failures.iter().all(|failure| failure.path.as_str() == "/workflows/old"), "{report:?}");
+}

@@ -143,6 +143,33 @@ async fn a_created_resource_that_cannot_be_updated_is_created() {
     assert_eq!(world.sync_on(server.url(), &[]).await.stats.failed, 1);
 }
 
+/// The server sets an attribute in creates. The update that completes the resource lacks it, and its answer is empty.
+#[rstest]
+#[case::kept(true, 1)]
+#[case::removed(false, 0)]
+#[tokio::test]
+async fn the_update_that_completes_a_resource_is_confirmed(#[case] keeps: bool, #[case] unconfirmed: usize) {
+    let server = ApiServer::start(&["/hosts"], move |request, store| match request.method.as_str() {
+        "POST" => {
+            store.put("/hosts/web", json!({"id": "web", "zone": "eu"}));
+            Answer::json(201, &json!({"message": "done"}))
+        }
+        "PUT" => {
+            let zone = if keeps { json!({"id": "web", "zone": "eu"}) } else { request.body.clone() };
+            store.put("/hosts/web", zone);
+            Answer::empty(204)
+        }
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let world = World::new(Config::default(), &[("hosts/web/resource.json", r#"{"id": "web"}"#)]);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, server.writes().len()), (1, 2), "{report:?}");
+    let messages: Vec<&str> = report.unconfirmed.iter().map(|failure| failure.message.as_str()).collect();
+    let expected = "/hosts/web: the server answered 204 to the update, but still shows /zone, which the file does not \
+                    state; if the server sets such attributes, state operations.compare.mode: declared";
+    assert_eq!(messages, vec![expected; unconfirmed]);
+}
+
 /// The transforms of the reads remove the attribute that the file states.
 #[tokio::test]
 async fn attributes_that_the_own_transforms_remove_are_named() {

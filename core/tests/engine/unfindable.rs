@@ -108,6 +108,46 @@ async fn a_resource_that_the_server_renames_is_created_once() {
     assert_eq!((report.stats.unchanged, server.paths().len()), (1, 1), "{report:?}");
 }
 
+/// Like Jupyter, the server chooses the name, and reads show more than the answer to the create. Each run is one of a new
+/// process.
+#[rstest]
+#[case::location(true)]
+#[case::body(false)]
+#[tokio::test]
+async fn a_resource_with_another_name_and_content_is_created_once(#[case] by_location: bool) {
+    let server = ApiServer::start(&["/contents"], move |request, store| {
+        if request.method != "POST" {
+            return request.rest(store, Ids::Stated("name"));
+        }
+        let name = format!("untitled{}", store.members("/contents").len());
+        let (file, content) =
+            (json!({"name": name, "type": "file"}), json!({"content": "", "format": "text"}));
+        let mut shown = file.clone();
+        shown.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+        store.put(&format!("/contents/{name}"), shown);
+        if by_location {
+            return Answer::json(201, &json!({"name": name, "content": null, "format": null}))
+                .header("location", &format!("/contents/{name}"));
+        }
+        Answer::json(201, &json!({"id": name, "name": name, "type": "file"}))
+    });
+    let world = World::new(Config::default(), &[]);
+    let payload = r#"{"name": "hello.txt", "type": "file", "format": "text", "content": "hi"}"#;
+    world.declare("contents/hello.txt/resource.json", payload);
+    let record = tempfile::tempdir().unwrap();
+    for expected in
+        ["does not show the resource", "created with the id untitled0", "created with the id untitled0"]
+    {
+        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
+        let session = Session { client: client(server.url()), written, ..world.session() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+        let (_, message) = failure(&report);
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(server.paths(), ["/contents/untitled0"]);
+    }
+}
+
 /// The file has the name of the resource, and its payload another one, which the server changes in the update.
 #[tokio::test]
 async fn a_resource_that_an_update_renames_is_not_created() {

@@ -28,9 +28,10 @@ async fn an_update_that_would_change_nothing_is_not_sent() {
     assert_eq!(report.stats.failed, 1, "{report:?}");
     let (category, message) = failure(&report);
     assert_eq!(category, "ValidationError");
-    let expected = "/pools/p differs only at /type, which operations.update.transforms remove from the request; \
-                    correct them, or state resource.replaceOn if an update cannot change this: then the resource \
-                    is deleted and created again";
+    let expected = "/pools/p differs only at /type, which operations.update.transforms remove from the request or \
+                    replace; correct them; if the server sets the value, exclude it in operations.compare.transforms; \
+                    if an update cannot change it, state resource.replaceOn: then the resource is deleted and created \
+                    again";
     assert_eq!(message, expected);
     assert!(world.writes().is_empty(), "{:?}", world.writes());
 }

@@ -113,7 +113,8 @@ impl Attempt<'_> {
         if observed.payload.is_none() && !desired.rules.resolved().singleton {
             // Each further run would create one more.
             let id = given::another(update, &desired, response);
-            self.lose(&desired, id, given::alias(&desired, response).as_deref()).await;
+            let alias = given::alias(&desired, response);
+            self.lose(&desired, id, alias.as_deref(), given::Stated::by(update, response)).await;
             return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
         }
         differences(desired, observed).await

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 
 use super::confirm::{shown_whole, states_failure};
 use super::given;
+use super::remarks::shown_instead;
 use super::write::{Attempt, Rest, Writer, decided, id_of};
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, Listing, Stated, is_assigned, is_named};
@@ -21,6 +22,7 @@ use crate::sync::model::{
     Wanted, Witness, is_alike,
 };
 use crate::sync::observe::Remote;
+use crate::sync::plan::decide;
 use crate::sync::tasks::evaluated;
 
 /// The pauses before the looks for created resources. Some servers show new resources late.
@@ -64,7 +66,7 @@ impl Writer {
         let Witness { path, id, .. } = witness;
         let created = self.declared(&path).await.ok()??;
         let at = created.moved_to(collection.child(created.path.name()).ok());
-        self.record(&created, &at, &id, None).await;
+        self.record(&created, &at, &id, None, given::Stated::default()).await;
         let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
         let message = format!(
             "{path}: created with the id {id}, but the list of its collection does not show it, so a further command may \
@@ -77,10 +79,19 @@ impl Writer {
     /// Records for later processes that runs do not find the resource that was created from `desired`, if the server shows it
     /// `at` its id, so that they notice when it no longer exists. `alias` is the one that the answer shows instead of the
     /// desired one. Returns whether the server shows it: the id may be that of a task, so something else at it does not count.
-    async fn record(&self, desired: &Resource, at: &Resource, id: &str, alias: Option<&str>) -> bool {
+    async fn record(
+        &self,
+        desired: &Resource,
+        at: &Resource,
+        id: &str,
+        alias: Option<&str>,
+        stated: given::Stated<'_>,
+    ) -> bool {
         let is_it = |shown: &Value| {
             let shown_alias = || at.rules.identity().alias().evaluate(shown).ok();
-            is_copy(&desired.payload, shown) || alias.is_some() && shown_alias().as_deref() == alias
+            is_copy(&desired.payload, shown)
+                || alias.is_some() && shown_alias().as_deref() == alias
+                || stated.is(shown)
         };
         let is_shown = self.referred.fresh().at_id(at, id).await.flatten().as_ref().is_some_and(is_it);
         if let Some(written) = self.session.written.as_ref().filter(|_| is_shown) {
@@ -193,7 +204,7 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let lost = self.lose(desired, Some(id.to_owned()), None).await;
+        let lost = self.lose(desired, Some(id.to_owned()), None, given::Stated::default()).await;
         Err(SyncError::Unfindable(self.path(), lost.map(|(id, _)| id)))
     }
 
@@ -204,9 +215,10 @@ impl Attempt<'_> {
         desired: &Resource,
         id: Option<String>,
         alias: Option<&str>,
+        stated: given::Stated<'_>,
     ) -> Option<(String, bool)> {
         let id = self.writer.session.knowledge.lose(desired, id)?;
-        let is_shown = self.writer.record(desired, &self.at(desired), &id, alias).await;
+        let is_shown = self.writer.record(desired, &self.at(desired), &id, alias, stated).await;
         Some((id, is_shown))
     }
 
@@ -274,19 +286,32 @@ impl Attempt<'_> {
         let found = observed.clone();
         match self.correction(desired.clone(), observed).await {
             Ok(Some(update)) => {
-                let _ = self.rest.set(Rest::Update(update));
+                let fixed: Vec<_> = decide::fixed(desired, &update.differences, None).cloned().collect();
+                if fixed.is_empty() {
+                    let _ = self.rest.set(Rest::Update(Box::new(update)));
+                } else {
+                    self.remark(&format!(
+                        "the server {}; because of resource.replaceOn, the next run deletes the resource and creates it \
+                         again; correct the file, or state operations.compare.transforms",
+                        shown_instead(&fixed, false)
+                    ));
+                }
             }
             Ok(None) => self.writer.references().remember(&self.action.path, &found),
-            // It is created, and the next run fails for the same reason.
-            Err(error) if self.writer.recurrences.is_none() => {
-                let path = self.path();
-                let message = format!("{path}: created, but differs and cannot be updated: {error}");
-                let remark = Failure::local(path, "update", FailureReason::NeverConverges, message);
-                self.writer.unconfirmed.lock().push(remark);
-            }
-            Err(_) => {}
+            Err(error) => self.remark(&format!("differs and cannot be updated: {error}")),
         }
         Ok(id)
+    }
+
+    /// Records why the created resource stays different. Where recurrences are watched, the next run does this.
+    fn remark(&self, why: &str) {
+        if self.writer.recurrences.is_some() {
+            return;
+        }
+        let path = self.path();
+        let message = format!("{path}: created, but {why}");
+        let remark = Failure::local(path, "update", FailureReason::NeverConverges, message);
+        self.writer.unconfirmed.lock().push(remark);
     }
 
     /// Looks whether a resource exists whose create was requested, unless the answer shows it or has the status 201 or 202.
@@ -346,7 +371,8 @@ impl Attempt<'_> {
         // An accepted create may fail later.
         if response.status != StatusCode::ACCEPTED {
             let alias = given::alias(desired, response);
-            let lost = self.lose(desired, id, alias.as_deref()).await;
+            let stated = given::Stated::by(self.call, response);
+            let lost = self.lose(desired, id, alias.as_deref(), stated).await;
             if let (Some((_, true)), Some(alias)) = (lost, alias) {
                 return SyncError::Renamed(path, status, alias);
             }
@@ -390,14 +416,10 @@ impl Attempt<'_> {
         desired.moved(path)
     }
 
-    /// Returns the update of the `observed` resource if it differs from the create, which was executed.
-    async fn correction(
-        &self,
-        desired: Resource,
-        observed: Observed,
-    ) -> Result<Option<Box<Call>>, SyncError> {
+    /// Returns the update that the `observed` resource needs if it differs from the create, which was executed.
+    async fn correction(&self, desired: Resource, observed: Observed) -> Result<Option<Action>, SyncError> {
         let decided = decided((Step::Create, Reason::Missing), desired, observed, None).await?;
-        Ok(decided.and_then(Action::into_call))
+        Ok(decided.filter(|action| action.call().is_some()))
     }
 
     /// Handles the answer 409 to a create. If the resource exists, it is updated once. If the cause is a resource with
@@ -513,13 +535,8 @@ impl Attempt<'_> {
 /// Whether a server that assigns ids may have made `shown` of `sent`: they share an attribute, and no other one than the
 /// id differs.
 fn is_copy(sent: &Value, shown: &Value) -> bool {
-    let (Some(sent), Some(shown)) = (sent.as_object(), shown.as_object()) else { return false };
-    let both = || {
-        sent.iter()
-            .filter(|(name, _)| *name != "id")
-            .filter_map(|(name, value)| Some((value, shown.get(name)?)))
-    };
-    both().next().is_some() && both().all(|(sent, shown)| sent == shown)
+    let mut shared = given::shared(sent, shown).peekable();
+    shared.peek().is_some() && shared.all(|(sent, shown)| sent == shown)
 }
 
 /// Whether metadata states no names, the desired payload states its name in one of the usual members, and `observed`

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use http::StatusCode;
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
+use url::Url;
 
 use crate::path::{LogicalPath, PathNames};
 use crate::payload::Value;
@@ -53,6 +54,39 @@ pub fn shown_in(call: &Call, created: &Value) -> Option<String> {
     // An id that the client did not state was assigned by the server.
     let given = || rules.identity().id().evaluate(created).ok().filter(|_| !call.states_id);
     rules.observed_id(created).or_else(given)
+}
+
+/// What the answer to a create states about the created resource.
+#[derive(Clone, Copy, Default)]
+pub struct Stated<'r>(Option<(&'r Call, &'r Response)>);
+
+impl<'r> Stated<'r> {
+    /// Only an answer 201 is about the resource itself (RFC 9110 §15.3.2): others may be about a task.
+    pub fn by(call: &'r Call, response: &'r Response) -> Self {
+        Self(Some((call, response)).filter(|_| response.status == StatusCode::CREATED))
+    }
+
+    /// Whether it describes the resource that the server shows as `shown` at its id: `Location` is directly below the path of
+    /// the create, or the body has several members of `shown` and none with another value.
+    pub fn is(&self, shown: &Value) -> bool {
+        let Some((call, response)) = self.0 else { return false };
+        let url = response.location.as_deref().and_then(|location| response.url.join(location).ok());
+        let is_below = |url: Url| {
+            let path = percent_decode_str(url.path()).decode_utf8_lossy().into_owned();
+            let above = path.trim_end_matches('/').rsplit_once('/');
+            above.is_some_and(|(above, _)| above.ends_with(call.request.path.trim_end_matches('/')))
+        };
+        url.is_some_and(is_below) || {
+            let answer = response.decode_briefly(None);
+            shared(&answer, shown).count() > 1 && shared(&answer, shown).all(|(one, other)| one == other)
+        }
+    }
+}
+
+/// Returns the values of the members that both objects have, without the id.
+pub fn shared<'v>(one: &'v Value, other: &'v Value) -> impl Iterator<Item = (&'v Value, &'v Value)> {
+    let members = one.as_object().into_iter().flatten().filter(|(name, _)| *name != "id");
+    members.filter_map(|(name, value)| Some((value, other.get(name)?)))
 }
 
 /// Returns the last segment of `Location`. With status 202 it counts only if the segment before it is in the path of the

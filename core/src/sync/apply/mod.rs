@@ -38,7 +38,7 @@ use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::sync::model::{
     Action, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Reason, Report, Scope, Selection,
-    Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
+    Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, abridged, hide, is_alike,
 };
 use order::execute;
 use sender::Sender;
@@ -485,9 +485,18 @@ impl Execution {
         if let Some(new) = self.pruning.moved.get(&path).filter(|new| !self.sender.writer.has_created(new)) {
             return Some(not_moved(&path, new));
         }
+        if !action.replaces() || !self.doomed.contains(&path) {
+            return None;
+        }
+        if self.sender.writer.has_created(&path) {
+            let places = abridged(&action.pointers());
+            return not_deleted(format!(
+                "this run has replaced it, and the server shows other values at {places} again; correct the file, or state \
+                 operations.compare.transforms"
+            ));
+        }
         // Some servers confirm a deletion and complete it later. A second deletion would not help.
-        let is_deleted = action.replaces() && self.doomed.contains(&path);
-        is_deleted.then(|| SyncError::NotRecreated(path, "the server still shows it"))
+        Some(SyncError::NotRecreated(path, "the server still shows it"))
     }
 
     /// Saves the record of write-only attributes. Returns the report of all plans.

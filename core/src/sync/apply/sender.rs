@@ -77,12 +77,14 @@ impl Sender {
             self.writer.write(action, call).await
         };
         let written = match written {
-            Ok((done, None)) => Ok(done),
-            // Its address may be that of other resources, and requests to one address are sent one after the other.
-            Ok((done, Some(update))) => {
-                let _turn = self.turn(action, &update).await?;
-                self.writer.complete(action, call, &update).await.map(|()| done)
-            }
+            Ok((done, update)) => match update.as_deref().and_then(|update| Some((update, update.call()?))) {
+                // Its address may be that of other resources, and requests to one address are sent one after the other.
+                Some((update, sent)) => {
+                    let _turn = self.turn(action, sent).await?;
+                    self.writer.complete((action, call), (update, sent)).await.map(|()| done)
+                }
+                None => Ok(done),
+            },
             Err(error) => Err(error),
         };
         if written.is_err() {

@@ -231,7 +231,11 @@ impl Writer {
 
     /// Sends `call` for `action`. Returns the executed step, and whether it had no effect if the last run did the same.
     /// Also returns the update that completes a created resource. Its address may be another one.
-    pub async fn write(&self, action: &Action, call: &Call) -> Result<(Done, Option<Box<Call>>), SyncError> {
+    pub async fn write(
+        &self,
+        action: &Action,
+        call: &Call,
+    ) -> Result<(Done, Option<Box<Action>>), SyncError> {
         self.references().forget(&action.path);
         let attempt = Attempt::new(self, action, call);
         let sent = attempt.send().await;
@@ -260,12 +264,16 @@ impl Writer {
         Ok((Done { step, without_effect, deferred }, update))
     }
 
-    /// Sends the update that completes the resource that `create` has created.
-    pub async fn complete(&self, action: &Action, create: &Call, update: &Call) -> Result<(), SyncError> {
-        let attempt = Attempt::new(self, action, create);
-        let updated = attempt.exchange(&update.request).await;
+    /// Sends the request `sent` of the `update` that completes the resource that `create` has created.
+    pub async fn complete(
+        &self,
+        (action, create): (&Action, &Call),
+        (update, sent): (&Action, &Call),
+    ) -> Result<(), SyncError> {
+        let attempt = Attempt::new(self, update, create);
+        let updated = attempt.exchange(&sent.request).await;
         self.references().forget(&action.path);
-        attempt.confirm(update, &updated?).await?;
+        attempt.confirm(sent, &updated?).await?;
         self.outdate_referrers(&action.path, Step::Update).await?;
         self.note_written(action, create).await
     }
@@ -372,7 +380,7 @@ pub(super) enum Rest {
     /// The create left out attributes, which a further pass sets.
     Deferred,
     /// The server ignored parts of the create.
-    Update(Box<Call>),
+    Update(Box<Action>),
 }
 
 impl<'a> Attempt<'a> {

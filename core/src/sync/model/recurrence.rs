@@ -227,10 +227,11 @@ impl Tally {
         Self { earlier, seen }
     }
 
-    /// Keeps the earlier record of the resource at `path`, which could not be read or written.
+    /// Keeps the record of the resource at `path`, which could not be read or written.
     pub fn skipped(&mut self, path: &LogicalPath) {
         if let Some(unsettled) = self.earlier.unsettled.get(path) {
-            self.seen.unsettled.insert(path.clone(), unsettled.clone());
+            // If its create failed after its deletion, the deletion counts.
+            self.seen.unsettled.entry(path.clone()).or_insert_with(|| unsettled.clone());
         }
     }
 
@@ -278,6 +279,20 @@ mod tests {
     fn unsettled(pointers: &[&str]) -> Unsettled {
         let pointers = pointers.iter().map(|pointer| (*pointer).to_owned()).collect();
         Unsettled { pointers, digest: String::new(), writes: 3 }
+    }
+
+    /// The write that fails after it is the create.
+    #[test]
+    fn a_deletion_without_effect_counts_if_the_create_fails() {
+        let path = LogicalPath::parse("/shops/rio").unwrap();
+        let mark: Mark = "0".into();
+        let before = Unsettled { digest: "0".to_owned(), writes: 1, ..unsettled(&["/kind"]) };
+        let mut tally = Tally::new(Recurrences::recorded([(path.clone(), before)]), true);
+        let deletion =
+            Action { mark: Some(mark), ..Action::new(path.clone(), Step::Delete, Reason::Replaced) };
+        assert!(tally.done(&deletion, Done { step: Step::Delete, ..Done::NOTHING }));
+        tally.skipped(&path);
+        assert_eq!(tally.seen.unsettled[&path].writes, 2);
     }
 
     #[rstest]

@@ -149,29 +149,37 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     Ok(action)
 }
 
-/// Whether an update cannot correct a difference of `action`, according to metadata, and the resource may be deleted. A
-/// write-only attribute counts only if the record has another value of it: without a record, the server may have the
-/// desired value. A deferred attribute that the server does not show was left out by the create.
 fn must_replace(desired: &Resource, action: &Action, written: Option<&WrittenValues>) -> bool {
+    action.step == Step::Update
+        && *desired.rules.resolved().on_remove() == OnRemove::Delete
+        && fixed(desired, &action.differences, written).next().is_some()
+}
+
+/// Returns the `differences` that an update cannot correct, according to metadata. A write-only attribute counts only if the
+/// record has another value of it: without a record, the server may have the desired value. A deferred attribute that the
+/// server does not show was left out by the create.
+pub fn fixed<'d>(
+    desired: &Resource,
+    differences: &'d [Difference],
+    written: Option<&WrittenValues>,
+) -> impl Iterator<Item = &'d Difference> {
     let resolved = desired.rules.resolved();
-    let has_changed = |at: &Pointer| {
+    let has_changed = move |at: &Pointer| {
         let value = at.get(&desired.payload);
         written.zip(value).and_then(|(written, value)| written.is_current(desired, at, value)) == Some(false)
     };
-    action.step == Step::Update
-        && *resolved.on_remove() == OnRemove::Delete
-        && action.differences.iter().any(|difference| {
-            let at = Pointer::parse(&difference.path).unwrap_or_default();
-            if difference.change == Change::Remove && desired.defers(&at) {
-                return false;
-            }
-            let is_shown = !resolved.write_only_attributes.contains(&at);
-            let is_fixed = resolved.replace_on.iter().any(|fixed| {
-                // A part of a write-only attribute has no record of its own.
-                at.tokens().starts_with(fixed.tokens()) || is_shown && fixed.tokens().starts_with(at.tokens())
-            });
-            is_fixed && (is_shown || has_changed(&at))
-        })
+    differences.iter().filter(move |difference| {
+        let at = Pointer::parse(&difference.path).unwrap_or_default();
+        if difference.change == Change::Remove && desired.defers(&at) {
+            return false;
+        }
+        let is_shown = !resolved.write_only_attributes.contains(&at);
+        let is_fixed = resolved.replace_on.iter().any(|fixed| {
+            // A part of a write-only attribute has no record of its own.
+            at.tokens().starts_with(fixed.tokens()) || is_shown && fixed.tokens().starts_with(at.tokens())
+        });
+        is_fixed && (is_shown || has_changed(&at))
+    })
 }
 
 /// Returns the deletion of a resource that the run creates again. If the create cannot be made, the deletion is not sent.
