@@ -25,7 +25,7 @@ fn failures_with_the_same_reason_share_a_line() {
     exit 2
     --- stdout
     --- stderr
-    5 resources (/shops/lima, /shops/oslo, /shops/rio and 2 more): remote request failed with status 422: {"error":"injected failure"}
+    5 resources (/shops/lima, /shops/oslo, /shops/rio and 2 more): GET: remote request failed with status 422: {"error":"injected failure"}
     5 of 5 resources failed
     "#);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api_server::{Answer, ApiServer, Ids};
+use crate::api_server::{Answer, ApiServer, Ids, Request};
 use crate::safety::Place;
 
 /// A hash of 64 bits may be beyond the signed integers.
@@ -213,4 +213,87 @@ fn a_content_with_the_names_of_another_resource_is_not_saved() {
         assert!(!place.home.path("repo/artifacts/mail/resource.json").exists(), "{run}");
     }
     assert_eq!(place.server.get("/artifacts/sms"), Some(json!({"text": "sms"})));
+}
+
+/// `resource request` sends the name of a path as the other commands do.
+#[test]
+fn names_with_slashes_are_sent_by_requests() {
+    let server = ApiServer::rest(&["/policies"], Ids::Stated("name"));
+    let files = [
+        ("_/metadata.yaml", "resource: {pathNames: percentEncoded}\n"),
+        ("policies/_/metadata.yaml", "resource: {id: /name, alias: /name}\n"),
+    ];
+    let place = Place::new(server, &files);
+    for command in [&["request", "get"][..], &["get"]] {
+        let run = place.run(&[&["resource"], command, &["/policies/built%2Fin"]].concat());
+        assert_eq!(run.code, 3, "{run}");
+    }
+    let sent: Vec<_> = place.server.log().into_iter().map(|request| request.path).collect();
+    assert_eq!(sent[0], sent[1], "{sent:?}");
+}
+
+/// The message names the method, and the hint the metadata.
+#[test]
+fn a_method_that_the_server_does_not_support_is_named() {
+    let server = ApiServer::start(&["/proxies"], |request, store| match request.method.as_str() {
+        "PUT" => Answer::empty(405),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let place = Place::new(server, &[]);
+    for id in ["a", "b"] {
+        place.server.put(&format!("/proxies/{id}"), json!({"id": id, "size": 1}));
+        place
+            .home
+            .write(&format!("repo/proxies/{id}/resource.json"), &json!({"id": id, "size": 2}).to_string());
+    }
+    let hint = "hint: the server does not support this method here; operations.update in metadata states method and path";
+    let run = place.run(&["resource", "apply", "/proxies/a"]);
+    assert!(run.code == 2 && run.stderr.contains(hint), "{run}");
+    let run = place.run(&["resource", "apply", "/proxies"]);
+    let line = "2 resources (/proxies/a, /proxies/b): PUT: remote request failed with status 405";
+    assert!(run.stderr.contains(line) && run.stderr.contains(hint), "{run}");
+}
+
+/// Like Swift, the server holds files of any format, and its list has their names.
+#[test]
+fn members_are_saved_in_the_formats_of_their_answers() {
+    let files = [("nginx.conf", "text/plain", "server { }"), ("app.yaml", "application/yaml", "a: 1\n")];
+    let server = ApiServer::start(&["/objects"], move |request, store| {
+        let file = files.iter().find(|(name, ..)| request.path == format!("/objects/{name}"));
+        match (request.method.as_str(), file) {
+            ("GET", Some((_, media_type, content))) => Answer::text(200, media_type, content),
+            ("GET", _) => Answer::json(200, &files.iter().map(|(name, ..)| json!(name)).collect()),
+            _ => request.rest(store, Ids::Given),
+        }
+    });
+    let metadata = "operations: {list: {mode: names, pagination: {style: none}}}\n";
+    let place = Place::new(server, &[("objects/_/metadata.yaml", metadata)]);
+    for command in [&["import"][..], &["resource", "save", "/objects/", "--force"]] {
+        let run = place.run(command);
+        assert_eq!(run.code, 0, "{run}");
+        assert_eq!(place.home.read("repo/objects/nginx.conf/resource.txt"), "server { }");
+        assert_eq!(place.home.read("repo/objects/app.yaml/resource.yaml"), "a: 1\n");
+        assert!(!place.has("objects/nginx.conf/resource.json"), "{run}");
+    }
+    let run = place.run(&["plan", "/", "-r", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+/// Like Aodh, the server answers with an alarm where it is asked for a list of its settings.
+#[test]
+fn the_parent_of_singletons_is_not_listed() {
+    let server = ApiServer::start(&["/alarms"], |request, store| {
+        let alarm = request.path.trim_end_matches("/settings").to_owned();
+        Request { path: alarm, ..request.clone() }.rest(store, Ids::Given)
+    });
+    server.put("/alarms/1", json!({"id": "1", "actions": [], "rules": []}));
+    let settings = "resource: {singleton: true, remoteCollectionPath: '/alarms/{{/alarm}}'}\n";
+    let files = [
+        ("alarms/_/metadata.yaml", "resource: {id: /id, alias: /id}\n"),
+        ("alarms/_/settings/_/metadata.yaml", settings),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(&["import"]);
+    assert!(run.code == 0 && run.stdout.contains("1 resource saved, 0 existing, 0 collections"), "{run}");
+    assert!(place.server.log().iter().all(|request| !request.path.ends_with("settings")), "{run}");
 }

@@ -141,7 +141,7 @@ fn overrides_are_what_is_stored() {
 #[test]
 fn metadata_of_known_members_is_inferred() {
     let run = metadata(&Server::new(ROUTES).home(), &["get", "/known/a", "-o", "yaml"], "");
-    insta::assert_snapshot!(run, @r"
+    insta::assert_snapshot!(run, @r#"
     exit 0
     --- stdout
     operations:
@@ -165,7 +165,8 @@ fn metadata_of_known_members_is_inferred() {
     resource:
         remoteCollectionPath: /known
     --- stderr
-    ");
+    no document governs /known/a: this metadata is inferred, and requests do not use it; "declarest resource metadata infer /known/a --apply" stores it
+    "#);
 }
 
 #[test]

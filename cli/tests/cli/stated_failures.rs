@@ -156,3 +156,21 @@ fn the_reason_shows_no_secret() {
     assert!(run.code == 2 && run.stderr.contains("status 200"), "{run}");
     assert!(!format!("{run}").contains("canary"), "{run}");
 }
+
+#[rstest]
+#[case::read("get", "/leases/b", "GET", "GET /leases/b: ")]
+#[case::create("post", "/leases/", "POST", "POST /leases: ")]
+fn a_request_with_such_an_answer_fails(
+    #[case] method: &str,
+    #[case] path: &str,
+    #[case] refused: &'static str,
+    #[case] request: &str,
+) {
+    let place = place(std::slice::from_ref(match refused {
+        "GET" => &"GET",
+        _ => &"POST",
+    }));
+    let run = place.run(&["resource", "request", method, path]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
+    assert!(run.stderr.contains(&format!("{request}{REASON}")), "{run}");
+}

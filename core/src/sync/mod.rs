@@ -34,8 +34,9 @@ use plan::undeclared::Candidates;
 pub use model::{
     Action, Address, Answers, Candidate, Doubt, Drift, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
     ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Progress, Proof, PruneLimit, PruneRefused,
-    Question, Reading, Reason, Recurrences, Report, Resource, Scope, Selection, Session, Stats, Step, Stop,
-    SyncError, Unsettled, Verdict, Version, Wanted, WrittenValues, judge,
+    Question, REPLACE, Reading, Reason, Recurrences, Report, Resource, Scope, Selection, Session, Stats,
+    Step, Stop, SyncError, Unsettled, Verdict, Version, Wanted, WrittenValues, confidential, judge, request,
+    request_without_payload,
 };
 pub use observe::{Found, Members, Remote, desired, lookup, recheck};
 pub use plan::Plan;

@@ -26,7 +26,13 @@ pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) 
     let shown = if overrides_only {
         stored.last().ok_or_else(missing)?.to_value()
     } else if stored.is_empty() && governing.stated().is_empty() {
-        block_on(inferred(&subject, invocation))?.ok_or_else(missing)?.to_value()
+        let inferred = block_on(inferred(&subject, invocation))?.ok_or_else(missing)?.to_value();
+        let text = &subject.text;
+        invocation.messages.note(&format!(
+            "no document governs {text}: this metadata is inferred, and requests do not use it; \
+             \"declarest resource metadata infer {text} --apply\" stores it"
+        ));
+        inferred
     } else {
         let default = merge(vacant(subject.selector.is_collection()), conventions(&subject.text)?.to_value());
         let shown = merge(default, governing.resolved().to_document().to_value());

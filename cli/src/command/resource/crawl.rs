@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::metadata::{MetadataError, inference};
+use declarest_core::metadata::{MetadataError, OperationName, inference};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 use declarest_core::sync::{Members, SyncError};
@@ -273,9 +273,14 @@ fn has_members(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, Fa
 }
 
 /// Returns whether `path` is a collection according to metadata, the `OpenAPI` document or the repository. The root is
-/// not, because few servers list their collections there.
+/// not, because few servers list their collections there. Singletons have no list, unless metadata states its path.
 fn is_collection(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, Failure> {
     if path.is_root() {
+        return Ok(false);
+    }
+    let rules = workspace.metadata.rules(path)?;
+    let resolved = rules.resolved();
+    if resolved.singleton && resolved.operation(OperationName::List).path.is_none() {
         return Ok(false);
     }
     let api = workspace.metadata.api();

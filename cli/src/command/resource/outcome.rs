@@ -7,7 +7,8 @@ use std::sync::Arc;
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{
-    self, Action, Failure as Failed, FailureReason, Kept, Options, Plan, Selection, Session, Step, Stop,
+    self, Action, Failure as Failed, FailureReason, Kept, Options, PRUNE, Plan, REPLACE, Selection, Session,
+    Step, Stop,
 };
 
 use crate::error::{Cause, Failure};
@@ -167,16 +168,24 @@ pub fn check(failures: &[Failed], targeted: usize, messages: &Messages) -> Resul
     let message = format!("{} of {targeted} resources failed", failures.len());
     let summary =
         Cause { answered: first.http_status.is_some(), ..Cause::new(first.reason.category(), message) };
-    Err(Failure::Failed(summary).with_hint(|_| hint(first)))
+    Err(Failure::Failed(summary).with_hint(|_| failures.iter().find_map(|failure| hint(failure))))
 }
 
-/// Returns what to do about a secret that the store does not have.
+/// Returns what to do about a secret that the store does not have, or about a method that the server does not support.
 fn hint(failure: &Failed) -> Option<String> {
-    let is_missing = failure.reason == FailureReason::SecretUnreadable(Category::NotFound);
-    is_missing.then(|| {
-        "\"declarest secret list --missing\" prints the keys of all secrets that are not stored; store each with \
-         \"declarest secret set KEY\""
-            .to_owned()
+    if failure.reason == FailureReason::SecretUnreadable(Category::NotFound) {
+        let advice = "\"declarest secret list --missing\" prints the keys of all secrets that are not stored; store each \
+                      with \"declarest secret set KEY\"";
+        return Some(advice.to_owned());
+    }
+    let operation = match failure.operation {
+        PRUNE | REPLACE => "delete",
+        operation @ ("create" | "update" | "delete") => operation,
+        _ => return None,
+    };
+    let is_unsupported = matches!(failure.http_status, Some(405 | 501));
+    is_unsupported.then(|| {
+        format!("the server does not support this method here; operations.{operation} in metadata states method and path")
     })
 }
 
@@ -233,21 +242,24 @@ fn together(reason: &str, failures: &[&Failed]) -> String {
     format!("{} resources ({}{more}): {reason}", failures.len(), paths.join(", "))
 }
 
-/// Returns the message without the path of the resource and without its request, so that it is the same for all
-/// resources with this reason.
+/// Returns the message without the path of the resource and without the address of its request, so that it is the same for
+/// all resources with this reason.
 fn reason(failure: &Failed) -> String {
     let path = failure.path.as_str();
     let message = failure.message.strip_prefix(path).map(|rest| rest.trim_start_matches([':', ' ']));
     let message = message.unwrap_or(&failure.message);
     // The breaker of the server quotes the failure of another request.
     let (_, message) = message.split_once("; the last one: ").unwrap_or(("", message));
-    let is_request = |start: &str| {
-        let (method, address) = start.split_once(' ').unwrap_or_default();
-        address.starts_with('/') && !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase())
+    let method_of = |start: &'_ str| {
+        let (method, address) = start.split_once(' ')?;
+        let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
+        (address.starts_with('/') && is_method).then(|| method.to_owned())
     };
-    let message =
-        message.split_once(": ").filter(|(start, _)| is_request(start)).map_or(message, |(_, end)| end);
-    without_path(message, path)
+    let request = message.split_once(": ").and_then(|(start, end)| Some((method_of(start)?, end)));
+    match request {
+        Some((method, cause)) => format!("{method}: {}", without_path(cause, path)),
+        None => without_path(message, path),
+    }
 }
 
 /// Returns `message` without the path of its resource: as the beginning of a cause, it is left out.

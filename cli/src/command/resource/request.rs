@@ -8,9 +8,9 @@ use declarest_core::metadata::{Evaluation, Identity, OperationName, Rules, Subje
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
 use declarest_core::repository;
-use declarest_core::secrets::{Confidential, Scope};
+use declarest_core::secrets::Scope;
 use declarest_core::server::{Body, Request};
-use declarest_core::sync::{Resource, Session, Stop};
+use declarest_core::sync::{self, Resource, Session, Stop};
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 
@@ -178,7 +178,7 @@ impl Call<'_> {
             && matches!(self.method, Method::PUT | Method::PATCH)
             && sent.as_ref().is_err_and(|error| error.category() == Category::NotFound);
         if elsewhere {
-            let literal = Request { path: self.target.path.to_string(), ..request };
+            let literal = Request { path: self.target.path.to_string(), encoded: false, ..request };
             sent = session.client.send(&literal).await;
         }
         let response = sent?;
@@ -200,7 +200,10 @@ impl Call<'_> {
         // If neither metadata nor the `OpenAPI` document describes the path, the request is literal.
         let mut request = match operation.filter(|_| !rules.stated().is_empty()) {
             Some(operation) => self.by_metadata(&rules, operation, payload.as_ref())?,
-            None => literal(&self.method, path, payload.as_ref())?,
+            None => {
+                let confidential = sync::confidential(rules.resolved(), &[]);
+                Request { confidential, ..literal(&self.method, path, payload.as_ref())? }
+            }
         };
         request.headers.retain(|(known, _)| self.headers.iter().all(|(name, _)| name != known));
         for (name, value) in &self.headers {
@@ -214,12 +217,6 @@ impl Call<'_> {
                 _ => request.headers.push((name.clone(), value.clone())),
             }
         }
-        let resolved = rules.resolved();
-        request.confidential = if resolved.secret {
-            Confidential::Everything
-        } else {
-            Confidential::at(resolved.secret_attributes.iter())
-        };
         Ok(request)
     }
 
@@ -263,18 +260,15 @@ impl Call<'_> {
         operation: OperationName,
         payload: Option<&Payload>,
     ) -> Result<Request, Failure> {
-        let mut rendered = evaluation.render(operation)?;
+        let mut request = match payload {
+            Some(payload) => sync::request(evaluation, operation, &payload.value)?,
+            None => sync::request_without_payload(evaluation, operation)?,
+        };
         // The method of the command counts unless a document states another.
         if evaluation.rules().resolved().operation(operation).method.is_none() {
-            rendered.method = self.method.clone();
+            request.method = self.method.clone();
         }
-        let body = payload.map(|payload| evaluation.body(operation, &rendered, &payload.value));
-        let body = body.transpose()?.flatten();
-        let body = body.map(|body| Body { media_type: body.media_type, bytes: body.bytes.into() });
-        let accept = Some(rendered.accept.into());
-        let (method, path, query, headers) =
-            (rendered.method, rendered.path, rendered.query, rendered.headers);
-        Ok(Request { method, path, query, headers, accept, body, ..Request::default() })
+        Ok(request)
     }
 
     /// Returns whether the path is that of a collection: by a slash at its end, by metadata, or by a directory of the

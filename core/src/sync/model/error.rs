@@ -137,9 +137,9 @@ pub enum SyncError {
         clause(.0)
     )]
     Fixed(ServerError),
-    /// The transforms of the update remove all of these places, which differ, from the request.
+    /// The transforms of the update remove or replace all of these places, which differ, in the request.
     #[error(
-        "{0} differs only at {1}, which operations.update.transforms remove from the request; correct them, or state resource.replaceOn if an update cannot change this: then the resource is deleted and created again"
+        "{0} differs only at {1}, which operations.update.transforms remove from the request or replace; correct them; if the server sets the value, exclude it in operations.compare.transforms; if an update cannot change it, state resource.replaceOn: then the resource is deleted and created again"
     )]
     NotSent(LogicalPath, String),
     /// The server refuses the create because of a conflict, and has a resource with this name, which differs in case.
@@ -169,7 +169,7 @@ pub enum SyncError {
         "{0}: the server answered {1} to the create, but does not show the resource; {hint}; a further create may create it again",
         hint = match .2 {
             Some(id) => format!("it assigned the id {id} instead of that in the file, so remove the id from the file, and state resource.alias"),
-            None => "if it changes names, for example to upper case, state this in resource.id and resource.alias; if the credentials may not read it, extend their rights".to_owned(),
+            None => "the option -vvv shows the answer, and operations.create.failed can describe it if it states a failure; if the server changes names, for example to upper case, state this in resource.id and resource.alias; if the credentials may not read it, extend their rights".to_owned(),
         }
     )]
     NotShown(LogicalPath, u16, Option<String>),
@@ -253,7 +253,7 @@ impl SyncError {
     /// Whether another resource may be missing that the run writes: the server rejects the request, but not the
     /// credentials. Some servers then answer 500.
     pub(crate) fn may_lack_another(&self) -> bool {
-        const OTHER_REASONS: [u16; 4] = [401, 403, 408, 429];
+        const OTHER_REASONS: [u16; 6] = [401, 403, 406, 408, 415, 429];
         match self {
             Self::ParentFailed(..)
             | Self::NoParent(..)

@@ -13,7 +13,7 @@ use crate::language::reference::{Reference, may_hold_any};
 use crate::language::referred::{KnownValues, Recorder, ReferenceValues};
 use crate::memory::Share;
 use crate::metadata::document::Resolved;
-use crate::metadata::{Evaluation, Identity, OperationName, Rendered, Rules, Subject};
+use crate::metadata::{self, Evaluation, Identity, OperationName, Rendered, Rules, Subject};
 use crate::path::{LogicalPath, is_within};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, Value};
@@ -292,23 +292,43 @@ impl Resource {
 }
 
 /// Returns the request of `operation`, with `payload` as its body if it has a body.
-pub(crate) fn request(
+pub fn request(
     evaluation: &Evaluation<'_>,
     operation: OperationName,
     payload: &Value,
 ) -> Result<Request, SyncError> {
     let rendered = evaluation.render(operation)?;
     let body = evaluation.body(operation, &rendered, payload)?;
+    Ok(rendered_request(evaluation, operation, rendered, body))
+}
+
+/// Returns the request of `operation`, whose body is what metadata states, or nothing.
+pub fn request_without_payload(
+    evaluation: &Evaluation<'_>,
+    operation: OperationName,
+) -> Result<Request, SyncError> {
+    let rendered = evaluation.render(operation)?;
+    let states_body = evaluation.rules().resolved().operation(operation).body.is_some();
+    let body = states_body.then(|| evaluation.body(operation, &rendered, &Value::Null));
+    Ok(rendered_request(evaluation, operation, rendered, body.transpose()?.flatten()))
+}
+
+fn rendered_request(
+    evaluation: &Evaluation<'_>,
+    operation: OperationName,
+    rendered: Rendered,
+    body: Option<metadata::Body>,
+) -> Request {
     let body = body.map(|body| Body { media_type: body.media_type, bytes: Bytes::from(body.bytes) });
     let confidential = confidential(evaluation.rules().resolved(), &[]);
     let Rendered { method, path, encoded, query, headers, accept, .. } = rendered;
     let (accept, failed) = (Some(accept.into()), evaluation.rules().failed(operation).cloned());
     let rest = Request::default();
-    Ok(Request { method, path, encoded, query, headers, accept, body, failed, confidential, ..rest })
+    Request { method, path, encoded, query, headers, accept, body, failed, confidential, ..rest }
 }
 
 /// Returns the secret parts of request bodies: those that metadata declares, and those at these places.
-pub(crate) fn confidential(declared: &Resolved, places: &[Pointer]) -> Confidential {
+pub fn confidential(declared: &Resolved, places: &[Pointer]) -> Confidential {
     if declared.secret {
         Confidential::Everything
     } else {
