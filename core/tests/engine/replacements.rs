@@ -211,9 +211,11 @@ fn triggers() -> ApiServer {
 async fn a_created_resource_that_differs_where_it_is_replaced_is_not_updated(
     #[case] pattern: Option<&str>,
     #[case] writes: &[&str],
+    #[values("", "\noperations: {update: {transforms: [{excludeAttributes: [/input]}]}}")] operations: &str,
 ) {
     let server = triggers();
-    let world = World::new(Config::default(), &[("triggers/_/metadata.yaml", TRIGGERS)]);
+    let metadata = format!("{TRIGGERS}{operations}");
+    let world = World::new(Config::default(), &[("triggers/_/metadata.yaml", &metadata)]);
     world.declare("triggers/night/resource.json", r#"{"name": "night", "pattern": "0", "input": {}}"#);
     server.put("/workflows/old", json!({"name": "old"}));
     if let Some(pattern) = pattern {
@@ -230,4 +232,15 @@ async fn a_created_resource_that_differs_where_it_is_replaced_is_not_updated(
          run deletes the resource and creates it again; correct the file, or state operations.compare.transforms"
     );
     assert!(report.failures.iter().all(|failure| failure.path.as_str() == "/workflows/old"), "{report:?}");
+}
+
+/// Such resources are not replaced, so `resource.replaceOn` has no effect.
+#[tokio::test]
+async fn a_created_resource_that_is_never_deleted_is_updated() {
+    let server = triggers();
+    let metadata = TRIGGERS.replace("replaceOn", "onRemove: keep, replaceOn");
+    let world = World::new(Config::default(), &[("triggers/_/metadata.yaml", &metadata)]);
+    world.declare("triggers/night/resource.json", r#"{"name": "night", "pattern": "0", "input": {}}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!(server.writes(), ["POST /triggers 201", "PUT /triggers/night 405"], "{report:?}");
 }

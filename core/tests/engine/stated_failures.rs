@@ -302,3 +302,37 @@ async fn writes_with_an_effect_count_although_their_answer_is_an_error() {
     let stats = world.sync_on(server.url(), &[]).await.stats;
     assert_eq!((stats.created, stats.updated, stats.unchanged, stats.failed), (2, 2, 0, 0), "{stats:?}");
 }
+
+/// Groups that a procedure creates. Its answer repeats the id of the request, which is that of another group.
+#[rstest]
+#[case::done(false)]
+#[case::refused(true)]
+#[tokio::test]
+async fn the_id_of_a_remote_procedure_call_is_not_that_of_a_resource(#[case] refuses: bool) {
+    let server = ApiServer::start(&["/groups"], move |request, store| {
+        if !request.is("POST", "/rpc") {
+            return request.rest(store, Ids::Given);
+        }
+        if refuses {
+            return Answer::json(200, &json!({"id": request.body["id"], "error": ["no quota", ""]}));
+        }
+        let id = store.next_id();
+        store.put(&format!("/groups/{id}"), json!({"id": id, "name": request.body["params"][0]["name"]}));
+        Answer::json(200, &json!({"id": request.body["id"], "result": [id]}))
+    });
+    server.put("/groups/1", json!({"id": "1", "name": "ops"}));
+    let metadata = r#"
+resource: {id: /id, alias: /name}
+operations: {create: {path: /rpc, transforms: [{jqExpression: '{id: "1", method: "create", params: [.]}'}]}}
+"#;
+    let files = [("groups/_/metadata.yaml", metadata), ("groups/dev/resource.json", r#"{"name": "dev"}"#)];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[]).await;
+    if refuses {
+        let (_, message) = failure(&report);
+        assert!(message.contains("failed with status 200: ") && message.contains("no quota"), "{message}");
+        return;
+    }
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+    assert_eq!(server.writes(), ["POST /rpc 200"]);
+}

@@ -228,6 +228,41 @@ async fn the_id_of_a_job_is_not_that_of_the_resource() {
     assert_eq!(server.get("/things/6").unwrap()["tier"], "gold", "{report:?}");
 }
 
+/// Nothing proves that the create has made the thing with this id, so a later process may repeat the create.
+#[rstest]
+#[case::job(201, "/jobs/5", json!({"job": "queued"}))]
+#[case::other_id(201, "/things/web", json!({"id": 5}))]
+#[case::accepted(202, "/things/5", json!({"name": "theirs", "tier": "free"}))]
+#[case::one_member(201, "", json!({"id": 5, "tier": "free"}))]
+#[case::another_value(201, "", json!({"id": 5, "name": "queued", "tier": "free"}))]
+#[tokio::test]
+async fn a_thing_of_another_client_is_not_recorded(
+    #[case] status: u16,
+    #[case] location: &'static str,
+    #[case] body: Value,
+) {
+    let server = ApiServer::start(&["/things"], move |request, store| {
+        if !request.is("POST", "/things") {
+            return request.rest(store, Ids::Given);
+        }
+        let answer = Answer::json(status, &body);
+        if location.is_empty() { answer } else { answer.header("location", location) }
+    });
+    server.put("/things/5", json!({"id": 5, "name": "theirs", "tier": "free"}));
+    let world =
+        World::new(Config::default(), &[("things/_/metadata.yaml", "resource: {id: /id, alias: /name}")]);
+    world.declare("things/ours/resource.json", r#"{"name": "ours", "tier": "gold"}"#);
+    let record = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
+        let session = Session { client: client(server.url()), written, ..world.session() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+        assert!(!failure(&report).1.contains("created with the id"), "{report:?}");
+    }
+    assert_eq!(server.count("POST"), 2);
+}
+
 /// Nothing that the thing shows has the name of the file.
 #[tokio::test]
 async fn what_only_an_id_connects_with_a_create_is_not_updated() {

@@ -56,7 +56,7 @@ impl Execution {
 
     /// Whether the server shows another value than Git `at` this place of the resource at `path`.
     async fn differs(&self, path: &LogicalPath, at: &Pointer) -> Result<bool, SyncError> {
-        let writer = &self.sender.writer;
+        let writer = &self.writer;
         // As a trait object, because the type of this future is too deep for the compiler.
         let desired = writer.desired(path).boxed().await?;
         let observed = writer.referred.fresh().read(&desired).await?;

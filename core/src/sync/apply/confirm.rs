@@ -114,7 +114,7 @@ impl Attempt<'_> {
             // Each further run would create one more.
             let id = given::another(update, &desired, response);
             let alias = given::alias(&desired, response);
-            self.lose(&desired, id, alias.as_deref(), given::Stated::by(update, response)).await;
+            self.lose(&desired, id, alias.as_deref(), given::Statement::by(update, response)).await;
             return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
         }
         differences(desired, observed).await

@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use super::confirm::{shown_whole, states_failure};
 use super::given;
 use super::remarks::shown_instead;
-use super::write::{Attempt, Rest, Writer, decided, id_of};
+use super::write::{Attempt, Rest, Writer, id_of};
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, Listing, Stated, is_assigned, is_named};
 use crate::path::LogicalPath;
@@ -22,7 +22,7 @@ use crate::sync::model::{
     Wanted, Witness, is_alike,
 };
 use crate::sync::observe::Remote;
-use crate::sync::plan::decide;
+use crate::sync::plan::decide::{self, Correction};
 use crate::sync::tasks::evaluated;
 
 /// The pauses before the looks for created resources. Some servers show new resources late.
@@ -42,7 +42,11 @@ impl Writer {
             if left.is_empty() {
                 break;
             }
-            tokio::time::sleep(pause.min(self.session.list_delay)).await;
+            // Ctrl-C ends it.
+            let pause = tokio::time::timeout(pause.min(self.session.list_delay), self.stop.requested());
+            if pause.await.is_ok() {
+                return Vec::new();
+            }
             let looks = futures::stream::iter(left).map(|(collection, witness)| async {
                 let is_shown = self.is_listed(&collection, &witness).await;
                 (!is_shown).then_some((collection, witness))
@@ -66,7 +70,7 @@ impl Writer {
         let Witness { path, id, .. } = witness;
         let created = self.declared(&path).await.ok()??;
         let at = created.moved_to(collection.child(created.path.name()).ok());
-        self.record(&created, &at, &id, None, given::Stated::default()).await;
+        self.record(&created, &at, &id, None, given::Statement::default()).await;
         let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
         let message = format!(
             "{path}: created with the id {id}, but the list of its collection does not show it, so a further command may \
@@ -85,13 +89,13 @@ impl Writer {
         at: &Resource,
         id: &str,
         alias: Option<&str>,
-        stated: given::Stated<'_>,
+        stated: given::Statement<'_>,
     ) -> bool {
         let is_it = |shown: &Value| {
             let shown_alias = || at.rules.identity().alias().evaluate(shown).ok();
             is_copy(&desired.payload, shown)
                 || alias.is_some() && shown_alias().as_deref() == alias
-                || stated.is(shown)
+                || stated.is(shown, id)
         };
         let is_shown = self.referred.fresh().at_id(at, id).await.flatten().as_ref().is_some_and(is_it);
         if let Some(written) = self.session.written.as_ref().filter(|_| is_shown) {
@@ -204,7 +208,7 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let lost = self.lose(desired, Some(id.to_owned()), None, given::Stated::default()).await;
+        let lost = self.lose(desired, Some(id.to_owned()), None, given::Statement::default()).await;
         Err(SyncError::Unfindable(self.path(), lost.map(|(id, _)| id)))
     }
 
@@ -215,7 +219,7 @@ impl Attempt<'_> {
         desired: &Resource,
         id: Option<String>,
         alias: Option<&str>,
-        stated: given::Stated<'_>,
+        stated: given::Statement<'_>,
     ) -> Option<(String, bool)> {
         let id = self.writer.session.knowledge.lose(desired, id)?;
         let is_shown = self.writer.record(desired, &self.at(desired), &id, alias, stated).await;
@@ -284,20 +288,16 @@ impl Attempt<'_> {
             return Ok(id);
         }
         let found = observed.clone();
-        match self.correction(desired.clone(), observed).await {
-            Ok(Some(update)) => {
-                let fixed: Vec<_> = decide::fixed(desired, &update.differences, None).cloned().collect();
-                if fixed.is_empty() {
-                    let _ = self.rest.set(Rest::Update(Box::new(update)));
-                } else {
-                    self.remark(&format!(
-                        "the server {}; because of resource.replaceOn, the next run deletes the resource and creates it \
-                         again; correct the file, or state operations.compare.transforms",
-                        shown_instead(&fixed, false)
-                    ));
-                }
+        match correction(desired.clone(), observed).await {
+            Ok(Correction::Update(update)) => {
+                let _ = self.rest.set(Rest::Update(update));
             }
-            Ok(None) => self.writer.references().remember(&self.action.path, &found),
+            Ok(Correction::Replacement(differences)) => self.remark(&format!(
+                "the server {}; because of resource.replaceOn, the next run deletes the resource and creates it again; \
+                 correct the file, or state operations.compare.transforms",
+                shown_instead(&differences, false)
+            )),
+            Ok(Correction::Nothing) => self.writer.references().remember(&self.action.path, &found),
             Err(error) => self.remark(&format!("differs and cannot be updated: {error}")),
         }
         Ok(id)
@@ -371,7 +371,7 @@ impl Attempt<'_> {
         // An accepted create may fail later.
         if response.status != StatusCode::ACCEPTED {
             let alias = given::alias(desired, response);
-            let stated = given::Stated::by(self.call, response);
+            let stated = given::Statement::by(self.call, response);
             let lost = self.lose(desired, id, alias.as_deref(), stated).await;
             if let (Some((_, true)), Some(alias)) = (lost, alias) {
                 return SyncError::Renamed(path, status, alias);
@@ -414,12 +414,6 @@ impl Attempt<'_> {
     fn at(&self, desired: &Resource) -> Resource {
         let path = self.call.at.clone().unwrap_or_else(|| self.path());
         desired.moved(path)
-    }
-
-    /// Returns the update that the `observed` resource needs if it differs from the create, which was executed.
-    async fn correction(&self, desired: Resource, observed: Observed) -> Result<Option<Action>, SyncError> {
-        let decided = decided((Step::Create, Reason::Missing), desired, observed, None).await?;
-        Ok(decided.filter(|action| action.call().is_some()))
     }
 
     /// Handles the answer 409 to a create. If the resource exists, it is updated once. If the cause is a resource with
@@ -505,7 +499,7 @@ impl Attempt<'_> {
         // The resource may belong to another client, and a requested create overwrites nothing.
         if self.action.reason == Reason::Requested {
             let id = id_of(&found);
-            if self.correction(desired.clone(), found).await?.is_some() {
+            if !matches!(correction(desired.clone(), found).await?, Correction::Nothing) {
                 return Err(lost.into());
             }
             self.note_created(&desired, Some(&id));
@@ -530,6 +524,11 @@ impl Attempt<'_> {
         let decided = self.writer.decided((Step::Create, Reason::Missing), desired, found).await?;
         Ok(decided.and_then(Action::into_call))
     }
+}
+
+/// Returns what the `observed` resource needs if it differs from the create, which was executed.
+async fn correction(desired: Resource, observed: Observed) -> Result<Correction, SyncError> {
+    evaluated(desired, move |desired| decide::correct(desired, &observed)).await
 }
 
 /// Whether a server that assigns ids may have made `shown` of `sent`: they share an attribute, and no other one than the

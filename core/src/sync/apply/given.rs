@@ -8,8 +8,8 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::path::{LogicalPath, PathNames};
-use crate::payload::Value;
-use crate::server::Response;
+use crate::payload::{PayloadType, Value, decode};
+use crate::server::{Request, Response};
 use crate::sync::model::{Call, Resource, Wanted};
 
 /// Returns the id in the answer to a create: the value of `resource.id`, else the end of `Location`.
@@ -20,7 +20,17 @@ pub fn shown(call: &Call, response: &Response) -> Option<String> {
     if response.status == StatusCode::ACCEPTED {
         return location();
     }
-    shown_in(call, &response.decode_briefly(rules.payload_type())).or_else(location)
+    shown_in(call, &answer(call, response, rules.payload_type())).or_else(location)
+}
+
+/// Returns the body of the answer, unless it is that of a remote procedure call: it repeats the `id` of the request (JSON-RPC
+/// 2.0 §5), which is not that of a resource.
+fn answer(call: &Call, response: &Response, payload_type: Option<PayloadType>) -> Value {
+    let answer = response.decode_briefly(payload_type);
+    let sent = || decode(PayloadType::Json, &call.request.body.as_ref()?.bytes).ok();
+    let is_of_call = (answer.get("result").or(answer.get("error")).is_some() && answer.get("id").is_some())
+        && sent().is_some_and(|sent| sent.get("method").is_some() && sent.get("id") == answer.get("id"));
+    if is_of_call { Value::Null } else { answer }
 }
 
 /// Returns the id in the answer to the create of `desired`, if it is another one than that of the payload, or than the
@@ -28,7 +38,7 @@ pub fn shown(call: &Call, response: &Response) -> Option<String> {
 pub fn another(call: &Call, desired: &Resource, response: &Response) -> Option<String> {
     let (rules, wanted) = (&desired.rules, Wanted::of(desired));
     let own = wanted.id.unwrap_or(wanted.name);
-    let answer = response.decode_briefly(rules.payload_type());
+    let answer = answer(call, response, rules.payload_type());
     let is_another = |id: &String| !id.is_empty() && id != own;
     let shown = || rules.identity().id().evaluate(&answer).ok().filter(is_another);
     let usual = || answer.get("id").and_then(Value::scalar_text).filter(|_| !rules.identity().any_explicit());
@@ -58,25 +68,25 @@ pub fn shown_in(call: &Call, created: &Value) -> Option<String> {
 
 /// What the answer to a create states about the created resource.
 #[derive(Clone, Copy, Default)]
-pub struct Stated<'r>(Option<(&'r Call, &'r Response)>);
+pub struct Statement<'r>(Option<(&'r Call, &'r Response)>);
 
-impl<'r> Stated<'r> {
+impl<'r> Statement<'r> {
     /// Only an answer 201 is about the resource itself (RFC 9110 §15.3.2): others may be about a task.
     pub fn by(call: &'r Call, response: &'r Response) -> Self {
         Self(Some((call, response)).filter(|_| response.status == StatusCode::CREATED))
     }
 
-    /// Whether it describes the resource that the server shows as `shown` at its id: `Location` is directly below the path of
-    /// the create, or the body has several members of `shown` and none with another value.
-    pub fn is(&self, shown: &Value) -> bool {
+    /// Whether it describes the resource that the server shows as `shown` at `id`: `Location` is the path of the create with
+    /// this id, or the body has several members of `shown` and none with another value.
+    pub fn is(&self, shown: &Value, id: &str) -> bool {
         let Some((call, response)) = self.0 else { return false };
         let url = response.location.as_deref().and_then(|location| response.url.join(location).ok());
-        let is_below = |url: Url| {
-            let path = percent_decode_str(url.path()).decode_utf8_lossy().into_owned();
-            let above = path.trim_end_matches('/').rsplit_once('/');
-            above.is_some_and(|(above, _)| above.ends_with(call.request.path.trim_end_matches('/')))
-        };
-        url.is_some_and(is_below) || {
+        let decoded = |path: &str| percent_decode_str(path).decode_utf8_lossy().into_owned();
+        let Request { path, encoded, .. } = &call.request;
+        let collection = if *encoded { decoded(path) } else { path.clone() };
+        let place = format!("{}/{id}", collection.trim_end_matches('/'));
+        let is_place = |url: Url| decoded(url.path().trim_end_matches('/')).ends_with(&place);
+        collection != "/" && url.is_some_and(is_place) || {
             let answer = response.decode_briefly(None);
             shared(&answer, shown).count() > 1 && shared(&answer, shown).all(|(one, other)| one == other)
         }

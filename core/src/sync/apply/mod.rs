@@ -10,6 +10,7 @@
 //! probe    deletions that may delete a declared resource
 //! remarks  texts about resources that differ after a write
 //! sender   requests, each when its turn comes
+//! turns    which requests may be sent at once
 //! write    the request of one action
 //! ```
 
@@ -22,6 +23,7 @@ mod order;
 mod probe;
 mod remarks;
 mod sender;
+mod turns;
 mod write;
 
 use std::collections::hash_map::Entry;
@@ -38,10 +40,10 @@ use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::sync::model::{
     Action, Done, Failure, FailureReason, Intent, Options, PRUNE, REPLACE, Reason, Report, Scope, Selection,
-    Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, abridged, hide, is_alike,
+    Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
-use sender::Sender;
+use remarks::shown_instead;
 use write::Writer;
 
 /// The number of requests that are prepared while others are sent: reading the payload and its secrets takes time.
@@ -61,7 +63,7 @@ enum Effect {
 
 /// The execution of the plans of one run.
 pub struct Execution {
-    sender: Arc<Sender>,
+    writer: Arc<Writer>,
     tally: Tally,
     report: Report,
     /// Creates that failed.
@@ -94,12 +96,11 @@ impl Execution {
         let options = plan.options.clone();
         let earlier = options.recurrences.as_deref().cloned();
         let tally = Tally::new(earlier.unwrap_or_default(), plan.scope.is_some());
-        let writer = Writer::new(session, plan);
-        let sender = Arc::new(Sender::new(writer, session.client.max_concurrency(), stop));
+        let writer = Arc::new(Writer::new(session, plan, stop));
         let (report, missing, deferred, replaced, doomed, pruned) = Default::default();
         let (endangered, effects, pruning) = Default::default();
         Self {
-            sender,
+            writer,
             tally,
             report,
             missing,
@@ -121,7 +122,7 @@ impl Execution {
     pub async fn repeat(&mut self) {
         let mut written = 0;
         for _ in 0..PASSES {
-            if self.sender.stop.reason().is_some() {
+            if self.writer.stop.reason().is_some() {
                 return self.leave("the run was stopped").await;
             }
             let progress = self.written() > written;
@@ -135,7 +136,7 @@ impl Execution {
             self.replaced.clear();
             tracing::info!(resources = again.len(), "trying resources again after other writes");
             self.report.stats.retried += again.len();
-            let session = self.sender.writer.session.clone();
+            let session = self.writer.session.clone();
             let mut selection = Selection {
                 declared: Some(self.declared),
                 sent: Sent {
@@ -148,16 +149,16 @@ impl Execution {
             for path in again.keys() {
                 if let Some(candidate) = self.pruning.candidates.get(path) {
                     selection.prune.push(candidate.clone());
-                } else if let Some(given) = self.sender.writer.given.get(path) {
+                } else if let Some(given) = self.writer.given.get(path) {
                     selection.given.push(given.clone());
                 } else {
                     // An earlier pass has read it.
                     selection.resources.extend(file_at(&session.tree, path).await.ok().flatten());
                 }
             }
-            let (options, stop) = (&self.options, &self.sender.stop);
-            self.sender.writer.look_up_parents();
-            let writes = &self.sender.writer.referred;
+            let (options, stop) = (&self.options, &self.writer.stop);
+            self.writer.look_up_parents();
+            let writes = &self.writer.referred;
             let surveyor = Surveyor::again(&session, &selection, options, stop, writes);
             let plan = surveyor.survey(selection).await;
             self.note_done(&plan, &again);
@@ -205,15 +206,15 @@ impl Execution {
     async fn take_affected(&mut self) -> BTreeSet<LogicalPath> {
         let mut affected = std::mem::take(&mut self.endangered);
         if let Some(scope) = self.scope.clone().filter(|_| !self.replaced.is_empty()) {
-            let (session, replaced) = (self.sender.writer.session.clone(), self.replaced.clone());
+            let (session, replaced) = (self.writer.session.clone(), self.replaced.clone());
             let path = scope.path.clone();
             let look = move || affected::affected(&session, &scope, replaced);
             // The tree was read before. What cannot be read now failed then.
             affected.extend(blocking(path, look).await.unwrap_or_default());
         }
-        for (path, looked_at) in self.sender.writer.references().take_outdated() {
+        for (path, looked_at) in self.writer.references().take_outdated() {
             // An incremental run has not looked at all of them, and they may no longer be declared.
-            if !looked_at && self.sender.writer.referred.is_declared(&path).await.unwrap_or(false) {
+            if !looked_at && self.writer.referred.is_declared(&path).await.unwrap_or(false) {
                 self.target(path.clone());
                 affected.insert(path);
             } else if looked_at {
@@ -292,14 +293,14 @@ impl Execution {
             _ => None,
         };
         let declared = declared.map(|failure| (failure.path.clone(), category(failure)));
-        self.sender.writer.failed.lock().extend(declared);
+        self.writer.failed.lock().extend(declared);
         for failure in &failures {
             self.tally.skipped(&failure.path);
             self.deferred.remove(&failure.path);
         }
         self.report.failures.extend(failures);
         // A resource that moved to another path has its record there.
-        if let Some(written) = &self.sender.writer.session.written {
+        if let Some(written) = &self.writer.session.written {
             let moved = kept.iter().filter(|kept| kept.declared_at.is_some());
             moved.for_each(|kept| written.forget(&kept.path));
         }
@@ -328,11 +329,11 @@ impl Execution {
     }
 
     async fn write(&mut self, writes: Vec<Arc<Action>>) {
-        let (sender, missing) = (&self.sender, self.missing.clone());
+        let (writer, missing) = (&self.writer, self.missing.clone());
         let work = |action: Arc<Action>, failed_parent: Option<LogicalPath>| {
             let in_an_earlier_plan = || action.path.ancestors().find(|path| missing.contains(path));
             let failed_parent = failed_parent.or_else(in_an_earlier_plan);
-            Arc::clone(sender).send(action, failed_parent)
+            Arc::clone(writer).send(action, failed_parent)
         };
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) if self.tally.done(action, done) => {
@@ -365,14 +366,13 @@ impl Execution {
                 }
             }
         };
-        execute(writes, Order::ParentsFirst, sender.slots.available_permits().max(1) + AHEAD, work, note)
-            .await;
+        execute(writes, Order::ParentsFirst, writer.turns.at_once() + AHEAD, work, note).await;
     }
 
     /// Doubts the records of write-only attributes that may be written now, and saves that: if the outcome of a write is
     /// unknown, or the process is killed, they may be wrong.
     async fn doubt_written(&self, actions: impl Iterator<Item = &Arc<Action>>) {
-        let Some(written) = self.sender.writer.session.written.clone() else { return };
+        let Some(written) = self.writer.session.written.clone() else { return };
         let may_write = |action: &&Arc<Action>| match &action.sending {
             Sending::Impossible(_) => false,
             _ => action.call().is_none_or(|call| call.has_write_only),
@@ -419,8 +419,8 @@ impl Execution {
     }
 
     async fn send_deletions(&mut self, deletions: Vec<Arc<Action>>) {
-        let sender = &self.sender;
-        let work = |action, dependent| Arc::clone(sender).send(action, dependent);
+        let writer = &self.writer;
+        let work = |action, dependent| Arc::clone(writer).send(action, dependent);
         let note = |action: &Action, outcome| match shown(&self.options, action, outcome) {
             Ok(done) => {
                 if self.tally.done(action, done) && action.replaces() {
@@ -440,12 +440,12 @@ impl Execution {
             Err(error) if !action.is_impossible() => self.report.failures.push(action.failed(&error)),
             Err(_) => {}
         };
-        execute(deletions, Order::ChildrenFirst, sender.slots.available_permits().max(1), work, note).await;
+        execute(deletions, Order::ChildrenFirst, writer.turns.at_once(), work, note).await;
     }
 
     /// Returns a declared resource that refers to the one that `action` deletes for good, as far as the run has seen it.
     async fn referrer(&self, action: &Action, deletions: &[Arc<Action>]) -> Option<LogicalPath> {
-        let writer = &self.sender.writer;
+        let writer = &self.writer;
         let stays = |path: &LogicalPath| {
             !action.replaces() && deletions.iter().all(|deletion| deletion.path != *path)
         };
@@ -467,7 +467,7 @@ impl Execution {
         if let Some(referrer) = attached.get(&path) {
             return not_deleted(format!("{referrer}, which referred to it, was not updated"));
         }
-        if self.sender.stop.left_out().is_some() && !action.replaces() {
+        if self.writer.stop.left_out().is_some() && !action.replaces() {
             return not_deleted("resources that may need it were not read".to_owned());
         }
         let is_needed = |(dependency, by): &&(LogicalPath, LogicalPath)| {
@@ -482,17 +482,16 @@ impl Execution {
                  the server, or remove both in one commit and add the new one in the next"
             ));
         }
-        if let Some(new) = self.pruning.moved.get(&path).filter(|new| !self.sender.writer.has_created(new)) {
+        if let Some(new) = self.pruning.moved.get(&path).filter(|new| !self.writer.has_created(new)) {
             return Some(not_moved(&path, new));
         }
         if !action.replaces() || !self.doomed.contains(&path) {
             return None;
         }
-        if self.sender.writer.has_created(&path) {
-            let places = abridged(&action.pointers());
+        if self.writer.has_created(&path) {
             return not_deleted(format!(
-                "this run has replaced it, and the server shows other values at {places} again; correct the file, or state \
-                 operations.compare.transforms"
+                "this run has created it, and the server {}; correct the file, or state operations.compare.transforms",
+                shown_instead(&action.differences, false)
             ));
         }
         // Some servers confirm a deletion and complete it later. A second deletion would not help.
@@ -501,19 +500,19 @@ impl Execution {
 
     /// Saves the record of write-only attributes. Returns the report of all plans.
     pub async fn finish(self) -> Report {
-        if let Some(written) = self.sender.writer.session.written.clone() {
+        if let Some(written) = self.writer.session.written.clone() {
             save(written).await;
         }
-        let Self { sender, tally, mut report, mut effects, .. } = self;
+        let Self { writer, tally, mut report, mut effects, .. } = self;
         // Where recurrences are watched, the next run requests the lists.
-        let asks = sender.stop.reason().is_none() && sender.writer.recurrences.is_none();
-        for unlisted in sender.writer.check_lists(asks).await {
+        let asks = writer.stop.reason().is_none() && writer.recurrences.is_none();
+        for unlisted in writer.check_lists(asks).await {
             if report.failures.iter().all(|failure| failure.path != unlisted.path) {
                 report.failures.push(unlisted);
             }
         }
-        report.ids = sender.writer.ids.take();
-        report.unconfirmed = std::mem::take(&mut *sender.writer.unconfirmed.lock());
+        report.ids = writer.ids.take();
+        report.unconfirmed = std::mem::take(&mut *writer.unconfirmed.lock());
         report.unconfirmed.sort_by(|a, b| a.path.cmp(&b.path));
         report.unconfirmed.dedup_by(|a, b| a.path == b.path);
         // A resource that failed has no other effect.
@@ -528,11 +527,11 @@ impl Execution {
             }
         }
         stats.applied = stats.created + stats.updated + stats.unchanged;
-        let recurrences = sender.writer.recurrences.is_some().then_some(tally.seen);
-        let mut report = report.concluded(recurrences, &sender.stop);
+        let recurrences = writer.recurrences.is_some().then_some(tally.seen);
+        let mut report = report.concluded(recurrences, &writer.stop);
         let Report { failures, unsettled, unconfirmed, .. } = &mut report;
         let shown = failures.iter_mut().chain(unsettled).chain(unconfirmed);
-        hide(shown, &sender.writer.session.secrets);
+        hide(shown, &writer.session.secrets);
         report
     }
 }

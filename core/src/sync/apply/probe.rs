@@ -25,7 +25,7 @@ impl Execution {
     /// next pass.
     pub(super) async fn probe(&mut self, deletions: &mut Vec<Arc<Action>>) {
         let mut probed = HashSet::new();
-        while self.sender.stop.reason().is_none() {
+        while self.writer.stop.reason().is_none() {
             // Find a deletion of each collection.
             let probes = self.probes(deletions, &probed).await;
             if probes.is_empty() {
@@ -83,7 +83,7 @@ impl Execution {
     async fn restore(&mut self, probe: &Probe, twin: &LogicalPath, deletions: &mut Vec<Arc<Action>>) {
         let Probe { action, collection, .. } = probe;
         let rules = action.call().and_then(|call| call.declared.as_ref()).map(|declared| &declared.rules);
-        if let Some((written, rules)) = self.sender.writer.session.written.clone().zip(rules) {
+        if let Some((written, rules)) = self.writer.session.written.clone().zip(rules) {
             written.share(&action.path, rules, twin);
             save(written).await;
         }
@@ -138,7 +138,7 @@ impl Execution {
     /// Whether the server showed the declared resource at `path` before the run deleted others. One that the run has created
     /// is not one that was shown elsewhere.
     async fn existed(&self, path: &LogicalPath) -> Result<bool, SyncError> {
-        if self.missing.contains(path) || self.sender.writer.has_created(path) {
+        if self.missing.contains(path) || self.writer.has_created(path) {
             return Ok(false);
         }
         // The run has read those of its scope. Others may belong to another server.
@@ -152,7 +152,7 @@ impl Execution {
 
     /// Whether the server shows the declared resource at `path`.
     async fn still_exists(&self, path: &LogicalPath) -> Result<bool, SyncError> {
-        let writer = &self.sender.writer;
+        let writer = &self.writer;
         let Some(declared) = writer.declared(path).await? else { return Ok(false) };
         Ok(writer.referred.fresh().read(&declared).await?.payload.is_some())
     }

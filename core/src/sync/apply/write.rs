@@ -9,13 +9,14 @@ use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
 use super::given::GivenIds;
+use super::turns::Turns;
 use crate::error::{Categorized as _, Category};
 use crate::path::LogicalPath;
 use crate::repository::RepositoryError;
 use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
     Action, Call, Done, Doubt, Failure, Observed, Options, Reason, Recurrences, Resource, Sending, Session,
-    Step, SyncError, Witness, WrittenValues, without,
+    Step, Stop, SyncError, Witness, WrittenValues, without,
 };
 use crate::sync::observe::{Lacking, References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
@@ -42,15 +43,18 @@ pub struct Writer {
     pub failed: Mutex<HashMap<LogicalPath, Option<Category>>>,
     /// The resources that differ after a successful update, unless recurrences are watched.
     pub unconfirmed: Mutex<Vec<Failure>>,
+    pub turns: Turns,
+    pub stop: Stop,
 }
 
 impl Writer {
-    pub fn new(session: &Session, plan: &Plan) -> Self {
+    pub fn new(session: &Session, plan: &Plan, stop: &Stop) -> Self {
         // Answers from before the plan are stale here.
         let session = Session { answers: Arc::default(), ..session.clone() };
         let (given, recurrences) = (plan.given.clone(), plan.options.recurrences.clone());
         let referred = Remote::referring(&session, Arc::clone(&plan.references), Arc::clone(&plan.former));
         let new_lists = referred.fresh();
+        let concurrency = session.client.max_concurrency();
         let (ids, created, witnesses, failed, unconfirmed) = Default::default();
         Self {
             session,
@@ -63,6 +67,8 @@ impl Writer {
             witnesses,
             failed,
             unconfirmed,
+            turns: Turns::new(concurrency),
+            stop: stop.clone(),
         }
     }
 

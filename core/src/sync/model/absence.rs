@@ -165,7 +165,7 @@ fn confirm<'l>(
         ListAnswer::Unknown(Doubt::NotListed) => return Verdict::Unknown(Doubt::NotListed),
         ListAnswer::Unknown(_) if same => return Verdict::Here,
         // The id that the payload states is the only name that can be checked.
-        ListAnswer::Unknown(Doubt::NoList | Doubt::NotAList(_) | Doubt::Unlistable(_))
+        ListAnswer::Unknown(Doubt::NoList | Doubt::NotAList(..) | Doubt::Unlistable(_))
             if shown.is_none() && wanted.id.is_some() =>
         {
             return Verdict::Here;

@@ -41,6 +41,10 @@ fn entry(id: &str, alias: Option<&str>) -> Entry {
     }
 }
 
+fn not_a_list(why: &str) -> Doubt {
+    Doubt::NotAList(why.to_owned(), false)
+}
+
 fn listed(entries: &[(&str, Option<&str>)], doubt: Option<Doubt>) -> ListAnswer {
     let entries = entries.iter().map(|(id, alias)| entry(id, *alias)).collect();
     ListAnswer::Listed { listing: Listing::new(entries), doubt, held: Share::default() }
@@ -82,7 +86,7 @@ fn verdict(wanted: Wanted<'_>, address: Address<'_>, list: &ListAnswer) -> Strin
 #[case::usual_page(listed(&[], Some(Doubt::PageSized(50))), "unknown PageSized", "unknown PageSized")]
 #[case::no_alias_shown(whole(&[("u7", None)]), "unknown AliasNotListed", "unknown AliasNotListed")]
 #[case::missing(unknown(Doubt::NoList), "unknown NoList", "unknown NoList")]
-#[case::not_a_list(unknown(Doubt::NotAList("html".to_owned())), "unknown NotAList", "unknown NotAList")]
+#[case::not_a_list(unknown(not_a_list("html")), "unknown NotAList", "unknown NotAList")]
 #[case::failed(failed(), "unknown Failed", "unknown Failed")]
 #[case::forbidden(
     unknown(Doubt::Unlistable(StatusCode::FORBIDDEN)),
@@ -221,7 +225,7 @@ fn members_that_metadata_does_not_name(#[case] doomed: bool, #[case] expected: &
 #[case(Doubt::Cut, "operations.list.pagination")]
 #[case(Doubt::PageSized(50), "style: none")]
 #[case(Doubt::NoList, "operations.create to a PUT")]
-#[case(Doubt::NotAList("HTTP 302".to_owned()), "operations.list.transforms")]
+#[case(not_a_list("HTTP 302"), "operations.list.transforms")]
 #[case(Doubt::OtherRules(vec!["resource.id", "operations.list"]), "resource.id, operations.list")]
 #[case(Doubt::AliasNotListed(3), "resource.alias")]
 #[case(Doubt::ByMember("7".to_owned()), "resource.id and resource.alias")]

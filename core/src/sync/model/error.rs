@@ -451,11 +451,12 @@ pub enum Doubt {
         if *.0 == StatusCode::FORBIDDEN { "extend the rights of the credentials, or " } else { "" }
     )]
     Unlistable(StatusCode),
-    /// The answer is not a list.
+    /// The answer is not a list. Holds the fault, and whether the answer has values: it is not the page of a gateway or a
+    /// redirect.
     #[error(
         "the answer to the list of its collection is not a list ({0}); select the entries in operations.list.transforms, or {STATE_ID}"
     )]
-    NotAList(String),
+    NotAList(String, bool),
     /// The list failed in another way.
     #[error("{0}")]
     Failed(Arc<SyncError>),

@@ -2,11 +2,11 @@
 
 use std::cell::LazyCell;
 
+use http::StatusCode;
 use serde::Serialize;
 
-use super::{FailureReason, SyncError};
+use super::{Doubt, FailureReason, SyncError};
 use crate::control::visible;
-use crate::metadata::MetadataError;
 use crate::path::LogicalPath;
 use crate::secrets::SecretReader;
 
@@ -57,12 +57,12 @@ impl Failure {
     }
 }
 
-/// With a status of 4xx, the server may have rejected what the declaration states.
+/// With a status of 4xx, or an answer with 2xx that states a failure, the server may have rejected what the declaration
+/// states.
 fn is_of_answer(error: &SyncError) -> bool {
-    if let SyncError::Metadata(error) = error {
-        return matches!(error, MetadataError::Transform { .. });
-    }
-    error.of_server().is_some_and(|error| !error.status().is_some_and(|status| status.is_client_error()))
+    let is_statement = |status: StatusCode| status.is_client_error() || status.is_success();
+    matches!(error, SyncError::Undecided(_, Doubt::NotAList(_, false)))
+        || error.of_server().is_some_and(|error| !error.status().is_some_and(is_statement))
 }
 
 /// Redacts the secrets that `secrets` has read: the failure of one resource may show the secret of another.

@@ -121,6 +121,11 @@ impl Stop {
         done
     }
 
+    /// Waits until the run is asked to end.
+    pub(crate) async fn requested(&self) {
+        self.0.requested.cancelled().await;
+    }
+
     /// Fails if the run was asked to end before the resource at `path`.
     pub(crate) fn check(&self, path: &LogicalPath) -> Result<(), SyncError> {
         let reason = self.reason().map(str::to_owned);

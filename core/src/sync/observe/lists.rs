@@ -239,20 +239,19 @@ fn answer(read: Result<List, SyncError>) -> ListAnswer {
     let is_refusal = |status| [StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
     ListAnswer::Unknown(match read {
         Ok(List { entries, .. }) if entries.shape == Shape::Guessed => {
-            Doubt::NotAList("it is an object with one array among other members".to_owned())
+            let why = "it is an object with one array among other members".to_owned();
+            Doubt::NotAList(why, true)
         }
         Ok(List { entries, doubt, held }) => {
             return ListAnswer::Listed { listing: Listing::new(entries.named), doubt, held };
         }
-        Err(
-            SyncError::Metadata(MetadataError::ListShape { reason, .. })
-            | SyncError::Server(ServerError::Decode { reason, .. }),
-        ) => Doubt::NotAList(reason),
+        Err(SyncError::Metadata(MetadataError::ListShape { reason: why, .. })) => Doubt::NotAList(why, true),
+        Err(SyncError::Server(ServerError::Decode { reason: why, .. })) => Doubt::NotAList(why, false),
         Err(SyncError::Server(ServerError::Status { status, .. })) if is_refusal(status) => {
             Doubt::Unlistable(status)
         }
         Err(SyncError::Server(ServerError::Status { status, .. })) if status.is_redirection() => {
-            Doubt::NotAList(format!("HTTP {}", status.as_u16()))
+            Doubt::NotAList(format!("HTTP {}", status.as_u16()), false)
         }
         Err(SyncError::Undecided(_, doubt @ Doubt::Moved(..))) => doubt,
         Err(error) if error.category() == Category::NotFound && !matches!(error, SyncError::Page(..)) => {

@@ -150,15 +150,13 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
 }
 
 fn must_replace(desired: &Resource, action: &Action, written: Option<&WrittenValues>) -> bool {
-    action.step == Step::Update
-        && *desired.rules.resolved().on_remove() == OnRemove::Delete
-        && fixed(desired, &action.differences, written).next().is_some()
+    action.step == Step::Update && fixed(desired, &action.differences, written).next().is_some()
 }
 
-/// Returns the `differences` that an update cannot correct, according to metadata. A write-only attribute counts only if the
-/// record has another value of it: without a record, the server may have the desired value. A deferred attribute that the
-/// server does not show was left out by the create.
-pub fn fixed<'d>(
+/// Returns the `differences` that an update cannot correct, according to metadata, if the resource may be deleted. A
+/// write-only attribute counts only if the record has another value of it: without a record, the server may have the desired
+/// value. A deferred attribute that the server does not show was left out by the create.
+fn fixed<'d>(
     desired: &Resource,
     differences: &'d [Difference],
     written: Option<&WrittenValues>,
@@ -168,7 +166,8 @@ pub fn fixed<'d>(
         let value = at.get(&desired.payload);
         written.zip(value).and_then(|(written, value)| written.is_current(desired, at, value)) == Some(false)
     };
-    differences.iter().filter(move |difference| {
+    let may_be_deleted = *resolved.on_remove() == OnRemove::Delete;
+    differences.iter().filter(move |_| may_be_deleted).filter(move |difference| {
         let at = Pointer::parse(&difference.path).unwrap_or_default();
         if difference.change == Change::Remove && desired.defers(&at) {
             return false;
@@ -241,6 +240,25 @@ pub fn prune(declared: &Resource, observed: &Observed) -> Result<Option<Action>,
         return Ok(Some(action.sending(call)));
     }
     Ok(Call::delete(declared, observed)?.map(|call| action.sending(Ok(call))))
+}
+
+/// What a created resource needs after the create.
+pub enum Correction {
+    Nothing,
+    Update(Box<Action>),
+    /// It differs at these places, which an update cannot correct.
+    Replacement(Vec<Difference>),
+}
+
+/// Returns what `desired` needs, which was just created and is shown as `observed`.
+pub fn correct(desired: &Resource, observed: &Observed) -> Result<Correction, SyncError> {
+    let action = converge(desired, observed, false, None)?;
+    let fixed: Vec<Difference> = fixed(desired, &action.differences, None).cloned().collect();
+    if !fixed.is_empty() {
+        return Ok(Correction::Replacement(fixed));
+    }
+    let action = possible(action)?;
+    Ok(if action.call().is_some() { Correction::Update(Box::new(action)) } else { Correction::Nothing })
 }
 
 /// Decides again on the resource of `action`, which has changed since the plan; `None` if there is nothing left to

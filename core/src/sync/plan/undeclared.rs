@@ -191,16 +191,15 @@ impl Candidates {
     /// users state it when a plan shows the deletion.
     async fn kept_by_metadata(&self, declared: &Resource) -> Result<Option<Kept>, SyncError> {
         let (then, now) = (&declared.rules, &self.remote.rules(&declared.path).await?);
-        let keeps = |rules: &&Arc<Rules>| *rules.resolved().on_remove() == OnRemove::Keep;
-        if let Some(rules) = [then, now].into_iter().find(keeps) {
+        let both = [then, now].map(|rules| rules.resolved()).into_iter();
+        let keeping = both.filter(|resolved| *resolved.on_remove() == OnRemove::Keep);
+        if let Some(stated) = keeping.map(|resolved| resolved.on_remove.is_some()).max() {
             let reason = "metadata states resource.onRemove: keep, or resource.singleton".to_owned();
-            let stated = rules.resolved().on_remove.is_some();
             return Ok(Some(Kept { stated, ..kept(&declared.path, reason) }));
         }
-        // The reset that is sent is that of the former commit.
-        let on_remove = now.resolved().on_remove();
-        let resets = matches!(on_remove, OnRemove::Reset(_)) && on_remove != then.resolved().on_remove();
-        Ok(resets.then(|| {
+        // Only the reset of the former commit is sent.
+        let resets = |rules: &Rules| matches!(rules.resolved().on_remove(), OnRemove::Reset(_));
+        Ok((resets(now) && !resets(then)).then(|| {
             let reason = "resource.onRemove states a reset that the commit that declared it last did not state; declare it \
                           once more, and remove it in a later commit";
             kept(&declared.path, reason.to_owned())
