@@ -252,12 +252,27 @@ fn a_former_name_that_decides_nothing_is_kept() {
     assert_eq!(run.code, 0, "{run}");
 }
 
+const FROM_LIST: &str = "operations: {get: {from: list}}\n";
+
 /// The page of a gateway decides nothing, and the next attempt may get another answer. A name that the server rejects is a
 /// fault of the former revision.
 #[rstest]
-#[case::page_of_a_gateway(Answer::text(200, "text/html", "<p>Log in</p>"), 2, "cannot decode the answer")]
-#[case::rejected_name(Answer::json(400, &json!({"error": "name"})), 0, "= /shops/oslo kept: ")]
+#[case::page_of_a_gateway(
+    "{}",
+    Answer::text(200, "text/html", "<p>Log in</p>"),
+    2,
+    "cannot decode the answer"
+)]
+#[case::page_instead_of_a_list(
+    FROM_LIST,
+    Answer::text(200, "text/html", "<p>Log in</p>"),
+    2,
+    "is not a list (an HTML page"
+)]
+#[case::another_shape(FROM_LIST, Answer::json(200, &json!({"a": [], "b": []})), 0, "= /shops/oslo kept: ")]
+#[case::rejected_name("{}", Answer::json(400, &json!({"error": "name"})), 0, "= /shops/oslo kept: ")]
 fn a_former_resource_is_not_kept_because_of_an_unusable_answer(
+    #[case] metadata: &str,
     #[case] answer: Answer,
     #[case] code: i32,
     #[case] text: &str,
@@ -267,6 +282,7 @@ fn a_former_resource_is_not_kept_because_of_an_unusable_answer(
         _ => request.rest(store, Ids::Stated("id")),
     });
     let home = checkout(&server, "");
+    home.write("repo/shops/_/metadata.yaml", metadata);
     home.write("repo/shops/oslo/resource.json", r#"{"id": "oslo"}"#);
     commit(&home);
     fs::remove_dir_all(home.path("repo/shops/oslo")).unwrap();
@@ -274,6 +290,7 @@ fn a_former_resource_is_not_kept_because_of_an_unusable_answer(
     let run = home.run(&["plan", "/", "--prune"]);
     assert_eq!(run.code, code, "{run}");
     assert!(run.stdout.contains(text) || run.stderr.contains(text), "{run}");
+    assert_eq!(run.stderr.contains("; --prune-base REVISION omits"), code != 0, "{run}");
 }
 
 /// Users state it when a plan shows the deletion.
@@ -306,6 +323,25 @@ fn metadata_after_the_last_declaration_can_keep(
     let run = world.run(&["resource", "apply", "/shops", "-r", "--prune", "--yes"]);
     assert!(run.code == 0 && run.stderr.contains(&format!("= /shops/oslo kept: {reason}")), "{run}");
     assert_eq!(world.writes(), [""; 0]);
+}
+
+/// The server deletes the profile together with its realm. Formerly, it was a singleton, which is kept by default.
+#[test]
+fn the_parent_of_what_present_metadata_keeps_is_kept() {
+    let world =
+        World::with_repository("git: {local: {baseDir: <home>/repo}}", &["/realms", "/realms/*/parts"], &[]);
+    world.live("/realms/rio", r#"{"id": "rio"}"#);
+    world.live("/realms/rio/parts/profile", r#"{"id": "profile"}"#);
+    world.declare("realms/rio/resource.yaml", "id: rio\n");
+    world.declare("realms/rio/parts/profile/resource.yaml", "id: profile\n");
+    world.declare("realms/_/parts/_/metadata.yaml", "resource: {singleton: true}\n");
+    commit(&world.home);
+    fs::remove_dir_all(world.home.path("repo/realms/rio")).unwrap();
+    world.declare("realms/_/parts/_/metadata.yaml", "resource: {onRemove: keep}\n");
+    commit(&world.home);
+    let run = world.run(&["resource", "apply", "/realms", "-r", "--prune", "--yes"]);
+    assert!(run.stderr.contains("= /realms/rio/parts/profile kept: "), "{run}");
+    assert_eq!(world.writes(), [""; 0], "{run}");
 }
 
 /// After `git mv`, both paths mean one resource.

@@ -246,7 +246,7 @@ fn a_method_that_the_server_does_not_support_is_named() {
             .home
             .write(&format!("repo/proxies/{id}/resource.json"), &json!({"id": id, "size": 2}).to_string());
     }
-    let hint = "hint: the server does not support this method here; operations.update in metadata states method and path";
+    let hint = "hint: the server does not support PUT /proxies/a; operations.update in metadata states method and path";
     let run = place.run(&["resource", "apply", "/proxies/a"]);
     assert!(run.code == 2 && run.stderr.contains(hint), "{run}");
     let run = place.run(&["resource", "apply", "/proxies"]);

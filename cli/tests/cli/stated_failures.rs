@@ -174,3 +174,16 @@ fn a_request_with_such_an_answer_fails(
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
     assert!(run.stderr.contains(&format!("{request}{REASON}")), "{run}");
 }
+
+/// Without a payload, only a body that metadata states is sent.
+#[rstest]
+#[case::stated("body: {id: run, jobs: 2}", json!({"id": "run", "jobs": 2}))]
+#[case::nothing("validate: {requiredAttributes: [/jobs]}", json!(null))]
+fn a_request_without_a_payload_sends_the_stated_body(#[case] create: &str, #[case] body: serde_json::Value) {
+    let metadata = format!("operations: {{create: {{{create}}}}}\n");
+    let server = ApiServer::start(&["/runs"], |_, _| Answer::json(201, &json!({"id": "7"})));
+    let place = Place::new(server, &[("runs/_/metadata.yaml", &metadata)]);
+    let run = place.run(&["resource", "request", "post", "/runs/"]);
+    let sent: Vec<_> = place.server.log().into_iter().map(|request| request.body).collect();
+    assert_eq!(sent, [body], "{run}");
+}

@@ -278,9 +278,12 @@ fn is_collection(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, 
     if path.is_root() {
         return Ok(false);
     }
-    let rules = workspace.metadata.rules(path)?;
-    let resolved = rules.resolved();
-    if resolved.singleton && resolved.operation(OperationName::List).path.is_none() {
+    // If a document is not valid, the list fails, and its failure is recorded.
+    let singletons = workspace.metadata.rules(&path.child("member")?).is_ok_and(|rules| {
+        let resolved = rules.resolved();
+        resolved.singleton && resolved.operation(OperationName::List).path.is_none()
+    });
+    if singletons {
         return Ok(false);
     }
     let api = workspace.metadata.api();

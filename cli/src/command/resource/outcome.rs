@@ -125,9 +125,12 @@ impl Changes {
 /// not a failure: the history of a repository cannot be corrected, so it would fail each later command.
 fn keep_undecided(plan: &mut Plan, former: &HashSet<LogicalPath>) {
     let is_lasting = |failure: &mut Failed| {
-        former.contains(&failure.path)
-            && !failure.is_of_answer
-            && matches!(failure.reason, FailureReason::Category(Category::Validation | Category::Conflict))
+        let is_about_it = former.contains(&failure.path)
+            && matches!(failure.reason, FailureReason::Category(Category::Validation | Category::Conflict));
+        if is_about_it && failure.is_of_answer {
+            failure.message.push_str("; --prune-base REVISION omits what earlier commits removed");
+        }
+        is_about_it && !failure.is_of_answer
     };
     let undecided = plan.failures.extract_if(.., is_lasting);
     let kept = undecided.map(|Failed { path, message, .. }| Kept::new(path, message));
@@ -183,9 +186,11 @@ fn hint(failure: &Failed) -> Option<String> {
         operation @ ("create" | "update" | "delete") => operation,
         _ => return None,
     };
-    let is_unsupported = matches!(failure.http_status, Some(405 | 501));
+    let (method, address, _) = request(own_message(failure))?;
+    // The read before a write may be refused, too.
+    let is_unsupported = matches!(failure.http_status, Some(405 | 501)) && method != "GET";
     is_unsupported.then(|| {
-        format!("the server does not support this method here; operations.{operation} in metadata states method and path")
+        format!("the server does not support {method} {address}; operations.{operation} in metadata states method and path")
     })
 }
 
@@ -245,21 +250,27 @@ fn together(reason: &str, failures: &[&Failed]) -> String {
 /// Returns the message without the path of the resource and without the address of its request, so that it is the same for
 /// all resources with this reason.
 fn reason(failure: &Failed) -> String {
-    let path = failure.path.as_str();
-    let message = failure.message.strip_prefix(path).map(|rest| rest.trim_start_matches([':', ' ']));
-    let message = message.unwrap_or(&failure.message);
-    // The breaker of the server quotes the failure of another request.
-    let (_, message) = message.split_once("; the last one: ").unwrap_or(("", message));
-    let method_of = |start: &'_ str| {
-        let (method, address) = start.split_once(' ')?;
-        let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
-        (address.starts_with('/') && is_method).then(|| method.to_owned())
-    };
-    let request = message.split_once(": ").and_then(|(start, end)| Some((method_of(start)?, end)));
-    match request {
-        Some((method, cause)) => format!("{method}: {}", without_path(cause, path)),
+    let (path, message) = (failure.path.as_str(), own_message(failure));
+    match request(message) {
+        Some((method, _, cause)) => format!("{method}: {}", without_path(cause, path)),
         None => without_path(message, path),
     }
+}
+
+/// Returns the message without the path of the resource at its beginning.
+fn own_message(failure: &Failed) -> &str {
+    let message = failure.message.strip_prefix(failure.path.as_str());
+    let message = message.map_or(&*failure.message, |rest| rest.trim_start_matches([':', ' ']));
+    // The breaker of the server quotes the failure of another request.
+    message.split_once("; the last one: ").map_or(message, |(_, quoted)| quoted)
+}
+
+/// Returns method and address of the request with which the message begins, and the rest.
+fn request(message: &str) -> Option<(&str, &str, &str)> {
+    let (request, cause) = message.split_once(": ")?;
+    let (method, address) = request.split_once(' ')?;
+    let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
+    (is_method && address.starts_with('/')).then_some((method, address, cause))
 }
 
 /// Returns `message` without the path of its resource: as the beginning of a cause, it is left out.

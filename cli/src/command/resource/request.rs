@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use declarest_core::error::{Categorized as _, Category};
 use declarest_core::metadata::{Evaluation, Identity, OperationName, Rules, Subject};
-use declarest_core::path::LogicalPath;
+use declarest_core::path::{LogicalPath, PathNames};
 use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
 use declarest_core::repository;
 use declarest_core::secrets::Scope;
@@ -178,7 +178,7 @@ impl Call<'_> {
             && matches!(self.method, Method::PUT | Method::PATCH)
             && sent.as_ref().is_err_and(|error| error.category() == Category::NotFound);
         if elsewhere {
-            let literal = Request { path: self.target.path.to_string(), encoded: false, ..request };
+            let literal = Request { path: self.target.path.to_string(), ..request };
             sent = session.client.send(&literal).await;
         }
         let response = sent?;
@@ -198,12 +198,12 @@ impl Call<'_> {
             payload = self.declared(session).await?;
         }
         // If neither metadata nor the `OpenAPI` document describes the path, the request is literal.
-        let mut request = match operation.filter(|_| !rules.stated().is_empty()) {
-            Some(operation) => self.by_metadata(&rules, operation, payload.as_ref())?,
-            None => {
-                let confidential = sync::confidential(rules.resolved(), &[]);
-                Request { confidential, ..literal(&self.method, path, payload.as_ref())? }
-            }
+        let mut request = if let Some(operation) = operation.filter(|_| !rules.stated().is_empty()) {
+            self.by_metadata(&rules, operation, payload.as_ref())?
+        } else {
+            let confidential = sync::confidential(rules.resolved(), &[]);
+            let encoded = rules.path_names() == PathNames::PercentEncoded;
+            Request { confidential, encoded, ..literal(&self.method, path, payload.as_ref())? }
         };
         request.headers.retain(|(known, _)| self.headers.iter().all(|(name, _)| name != known));
         for (name, value) in &self.headers {

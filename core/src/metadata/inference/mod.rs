@@ -263,8 +263,9 @@ impl<'a> Inference<'a> {
 
     /// Whether the document only describes writes of a resource at its own address, which then also create it.
     fn creates_at_item(&self) -> bool {
-        let has = |method: &Method| self.item.is_some_and(|path| path.operation(method).is_some());
-        self.target.is_collection && self.creator.is_none() && [Method::PUT, Method::POST].iter().any(has)
+        let operation = |method: &Method| self.item.and_then(|path| path.operation(method));
+        let mut writes = [Method::PUT, Method::POST].iter().filter_map(operation);
+        self.target.is_collection && self.creator.is_none() && writes.any(ApiOperation::may_write)
     }
 
     /// Returns the path of an operation that sends a request if no convention implies it: the document writes it with a

@@ -37,6 +37,7 @@ pub struct ApiOperation {
     method: Method,
     request: Arc<[Media]>,
     response: Arc<[Media]>,
+    states_body: bool,
 }
 
 /// The bodies and responses of a document. Those that operations share are read once.
@@ -65,7 +66,8 @@ impl ApiOperation {
             responses.get(bodies.root).and_then(Value::as_object).map(statuses).unwrap_or_default();
         let mut answers = statuses.into_iter().map(|status| bodies.contents(responses.child(status)));
         let response = answers.find(|media| !media.is_empty()).unwrap_or_default();
-        Self { method, request, response }
+        let states_body = at.get(bodies.root).is_some_and(states_body);
+        Self { method, request, response, states_body }
     }
 
     /// The HTTP method.
@@ -73,10 +75,9 @@ impl ApiOperation {
         &self.method
     }
 
-    /// Whether the operation may be an update of the resource at its path. `POST` without a body is an action, such as a
-    /// restart.
-    pub fn may_update(&self) -> bool {
-        self.method != Method::POST || !self.request.is_empty()
+    /// Whether the operation may write the resource at its path. `POST` without a body is an action, such as a restart.
+    pub fn may_write(&self) -> bool {
+        self.method != Method::POST || self.states_body
     }
 
     /// The media types of the request, the preferred first: `application/json`, other JSON, then by name.
@@ -193,6 +194,13 @@ impl<'d> Bodies<'d> {
             Err(_) => Arc::default(),
         }
     }
+}
+
+/// Whether an operation has a request body, in a form of Swagger 2.0 or otherwise.
+fn states_body(operation: &Value) -> bool {
+    let parameters = operation.get("parameters").and_then(Value::as_array).into_iter().flatten();
+    let mut places = parameters.filter_map(|parameter| parameter.get("in")?.as_str());
+    operation.get("requestBody").is_some() || places.any(|place| ["body", "formData"].contains(&place))
 }
 
 fn media(body: &Value, at: &Pointer) -> Arc<[Media]> {

@@ -72,7 +72,7 @@ impl PathItem {
 
     fn default_operation(&self, name: OperationName) -> Option<&ApiOperation> {
         let found = default_method(name).iter().find_map(|method| self.operation(method));
-        found.filter(|operation| name != OperationName::Update || operation.may_update())
+        found.filter(|operation| name != OperationName::Update || operation.may_write())
     }
 
     /// Returns the name of the last variable.
