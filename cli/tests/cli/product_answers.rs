@@ -246,7 +246,8 @@ fn a_method_that_the_server_does_not_support_is_named() {
             .home
             .write(&format!("repo/proxies/{id}/resource.json"), &json!({"id": id, "size": 2}).to_string());
     }
-    let hint = "hint: the server does not support PUT /proxies/a; operations.update in metadata states method and path";
+    let hint =
+        "hint: the server does not support PUT /proxies/a; state another method or path in operations.update";
     let run = place.run(&["resource", "apply", "/proxies/a"]);
     assert!(run.code == 2 && run.stderr.contains(hint), "{run}");
     let run = place.run(&["resource", "apply", "/proxies"]);
@@ -296,4 +297,39 @@ fn the_parent_of_singletons_is_not_listed() {
     let run = place.run(&["import"]);
     assert!(run.code == 0 && run.stdout.contains("1 resource saved, 0 existing, 0 collections"), "{run}");
     assert!(place.server.log().iter().all(|request| !request.path.ends_with("settings")), "{run}");
+}
+
+/// Metadata names one for the whole server, and one for each of two realms, of which one does not have it.
+#[test]
+fn singletons_that_metadata_names_are_imported() {
+    let server = ApiServer::start(&["/realms"], |request, store| match request.path.as_str() {
+        "/settings" => Answer::empty(405),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    server.put("/settings/preferences", json!({"locale": "en"}));
+    for realm in ["rio", "lima"] {
+        server.put(&format!("/realms/{realm}"), json!({"id": realm}));
+    }
+    server.put("/realms/rio/profile", json!({"policy": "strict"}));
+    let files = [
+        ("realms/_/metadata.yaml", "resource: {id: /id, alias: /id}\n"),
+        ("realms/rio/profile/metadata.yaml", "resource: {singleton: true}\n"),
+        ("realms/lima/profile/metadata.yaml", "resource: {singleton: true}\n"),
+        ("settings/preferences/metadata.yaml", "resource: {singleton: true}\n"),
+    ];
+    let place = Place::new(server, &files);
+    for (lines, last) in [
+        (
+            "/realms                2 saved\n/realms/_/profile      1 saved\n/settings/preferences  1 saved\n",
+            "4 resources saved",
+        ),
+        ("/settings/preferences  0 saved, 1 existing\n", "0 resources saved, 4 existing"),
+    ] {
+        let run = place.run(&["import"]);
+        assert!(run.code == 0 && run.stdout.contains(lines) && run.stdout.contains(last), "{run}");
+    }
+    assert!(place.home.read("repo/realms/rio/profile/resource.json").contains("strict"));
+    assert!(!place.has("realms/lima/profile/resource.json"));
+    let run = place.run(&["plan", "/", "-r", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
 }

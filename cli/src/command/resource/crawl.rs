@@ -28,6 +28,8 @@ pub struct Crawl {
     pub absent: BTreeSet<String>,
     /// The patterns of the collections whose members do not all have a name of their own.
     pub unnamed: BTreeSet<String>,
+    /// The singletons that metadata names.
+    pub singletons: Vec<Place>,
 }
 
 /// A collection of the server.
@@ -99,6 +101,9 @@ pub async fn crawl(
                 declared.insert(place.path.clone(), members);
                 collections.push(place);
             } else {
+                crawl
+                    .singletons
+                    .extend(Some(&place).filter(|place| is_singleton(workspace, &place.path)).cloned());
                 next.extend(names);
             }
         }
@@ -278,17 +283,30 @@ fn is_collection(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, 
     if path.is_root() {
         return Ok(false);
     }
-    // If a document is not valid, the list fails, and its failure is recorded.
-    let singletons = workspace.metadata.rules(&path.child("member")?).is_ok_and(|rules| {
-        let resolved = rules.resolved();
-        resolved.singleton && resolved.operation(OperationName::List).path.is_none()
-    });
-    if singletons {
+    if holds_singletons(workspace, path) {
         return Ok(false);
     }
     let api = workspace.metadata.api();
     let described = api.is_some_and(|api| inference::is_collection(api.document(), path));
+    let members = repository::members(workspace.tree.as_ref(), path)?.resources;
     Ok(described
         || workspace.metadata.has_wildcard_child(path)?
-        || !repository::members(workspace.tree.as_ref(), path)?.resources.is_empty())
+        || members.iter().any(|member| !is_singleton(workspace, &member.path)))
+}
+
+/// Whether metadata states that the members of `path` are singletons, and no list of them. If a document is not valid, the
+/// list fails, and its failure is recorded.
+fn holds_singletons(workspace: &Workspace<'_>, path: &LogicalPath) -> bool {
+    // No document is for a member with this name.
+    let rules = path.child("-").ok().and_then(|member| workspace.metadata.rules(&member).ok());
+    rules.is_some_and(|rules| {
+        let resolved = rules.resolved();
+        resolved.singleton && resolved.operation(OperationName::List).path.is_none()
+    })
+}
+
+/// Whether metadata states that the resource at `path` is a singleton, and not those below it.
+fn is_singleton(workspace: &Workspace<'_>, path: &LogicalPath) -> bool {
+    let states_it = workspace.metadata.rules(path).is_ok_and(|rules| rules.resolved().singleton);
+    states_it && !path.is_root() && !holds_singletons(workspace, path)
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::super::metadata::{name_by_id, store_inferred};
 use super::change::Change;
-use super::crawl::{Crawl, Listed, Unlisted, crawl as list_all};
+use super::crawl::{Crawl, Listed, Place, Unlisted, crawl as list_all};
 use super::item::{Exclusions, Item};
 use crate::error::Failure;
 use crate::interrupt::{self, block_on};
@@ -79,6 +79,33 @@ struct Collection {
     existing: usize,
 }
 
+/// The changes of an import, and the numbers of resources by pattern.
+#[derive(Default)]
+struct Checked<'w> {
+    collections: BTreeMap<String, Collection>,
+    changes: Vec<Change<'w>>,
+}
+
+impl<'w> Checked<'w> {
+    /// Adds a change that saves resources of `at`, unless its files cannot be committed.
+    fn add(
+        &mut self,
+        authoring: &Authoring<'_>,
+        at: &Place,
+        change: Option<Change<'w>>,
+        (saved, existing): (usize, usize),
+    ) -> Result<(), Failure> {
+        if let Some(change) = change {
+            authoring.require_committable(&change.files()?)?;
+            self.changes.push(change);
+        }
+        let sum = self.collections.entry(at.pattern.clone()).or_default();
+        sum.saved += saved;
+        sum.existing += existing;
+        Ok(())
+    }
+}
+
 /// The collections with one pattern that were not imported.
 #[derive(Debug, Serialize)]
 struct NotImported {
@@ -134,7 +161,7 @@ impl ImportOptions {
         // Read.
         let (reopened, mut crawl) = self.read(workspace, path, &inferred, invocation).await?;
         let workspace = reopened.as_ref().unwrap_or(workspace);
-        if crawl.listed.is_empty() && crawl.unlisted.is_empty() {
+        if crawl.listed.is_empty() && crawl.unlisted.is_empty() && crawl.singletons.is_empty() {
             return Err(Failure::invalid(format!(
                 "there is no known collection below {path}: name an OpenAPI document in managedServer.http.openapi of \
                  the context, or declare collections in metadata, such as shops/_/metadata.yaml for /shops"
@@ -142,33 +169,8 @@ impl ImportOptions {
         }
         let read_only = crawl.take_read_only(workspace, path)?;
         // Run all checks, so that nothing is written before the last one.
-        let mut collections = BTreeMap::new();
-        let mut changes = Vec::new();
-        for mut listed in std::mem::take(&mut crawl.listed) {
-            let at = listed.at.clone();
-            if listed.members.partial {
-                crawl.fail(&at, further_pages(&at.path));
-            }
-            listed.unplaced.note(&at.path, invocation);
-            let total = listed.members.entries.len();
-            let change = match self.select(workspace, &store, &at.path, &mut listed.members).await {
-                Ok(()) => self.change(workspace, &store, listed, &mut crawl),
-                Err(failure) => Err(failure),
-            };
-            let change = change.and_then(|(change, saved)| {
-                authoring.require_committable(&change.files()?)?;
-                Ok((change, saved))
-            });
-            match change {
-                Ok((change, saved)) => {
-                    changes.push(change);
-                    let sum: &mut Collection = collections.entry(at.pattern).or_default();
-                    sum.saved += saved;
-                    sum.existing += total - saved;
-                }
-                Err(failure) => crawl.fail(&at, failure),
-            }
-        }
+        let Checked { collections, changes } =
+            self.checked(workspace, authoring, &store, &mut crawl, invocation).await;
         // Write.
         authoring.require_no_others(&written)?;
         // Ctrl-C does not stop it, because the files would stay uncommitted.
@@ -180,6 +182,49 @@ impl ImportOptions {
         })
         .await?;
         Ok(Imported { inferred, read_only, ..Imported::new(collections, crawl, invocation) })
+    }
+
+    /// Returns what saves the members of all collections, and the singletons that the server has.
+    async fn checked<'w>(
+        &self,
+        workspace: &'w Workspace<'w>,
+        authoring: &Authoring<'_>,
+        store: &'w Store,
+        crawl: &mut Crawl,
+        invocation: &Invocation,
+    ) -> Checked<'w> {
+        let mut checked = Checked::default();
+        for mut listed in std::mem::take(&mut crawl.listed) {
+            let at = listed.at.clone();
+            if listed.members.partial {
+                crawl.fail(&at, further_pages(&at.path));
+            }
+            listed.unplaced.note(&at.path, invocation);
+            let total = listed.members.entries.len();
+            let change = match self.select(workspace, store, &at.path, &mut listed.members).await {
+                Ok(()) => self.change(workspace, store, listed, crawl),
+                Err(failure) => Err(failure),
+            };
+            let added = change.and_then(|(change, saved)| {
+                checked.add(authoring, &at, Some(change), (saved, total - saved))
+            });
+            if let Err(failure) = added {
+                crawl.fail(&at, failure);
+            }
+        }
+        for at in std::mem::take(&mut crawl.singletons) {
+            let change = self.singleton(workspace, store, &at.path).await;
+            let added = change.and_then(|change| {
+                let counts = if change.is_some() { (1, 0) } else { (0, 1) };
+                checked.add(authoring, &at, change, counts)
+            });
+            match added {
+                Err(failure) if failure.category() == Category::NotFound => {}
+                Err(failure) => crawl.fail(&at, failure),
+                Ok(()) => {}
+            }
+        }
+        checked
     }
 
     /// Lists the collections below `path`, with the `inferred` metadata: then it also returns the workspace that has it.
@@ -263,14 +308,35 @@ impl ImportOptions {
             crawl.fail(&at, Failure::invalid(format!("{first}{more}")));
         }
         let saved = drafts.len();
-        let secrets = SecretOptions {
+        let batch = Batch { collection: Some(at.path), drafts, observed: true };
+        Ok((Change::new(workspace, store, vec![batch], &self.secrets(workspace))?, saved))
+    }
+
+    /// Returns the change that saves the singleton at `path`; `None` if the repository has it. Fails with
+    /// [`Category::NotFound`] if the server does not have it.
+    async fn singleton<'w>(
+        &self,
+        workspace: &'w Workspace<'w>,
+        store: &'w Store,
+        path: &LogicalPath,
+    ) -> Result<Option<Change<'w>>, Failure> {
+        if !self.force && repository::resource_file(store.tree(), path)?.is_some() {
+            return Ok(None);
+        }
+        let observed = workspace.remote()?.get(path).await?;
+        let draft = Item::observed(path, observed, &workspace.metadata)?.into_draft(workspace)?;
+        check_names(store, &workspace.metadata, &draft)?;
+        let batch = Batch { collection: None, drafts: vec![draft], observed: true };
+        Change::new(workspace, store, vec![batch], &self.secrets(workspace)).map(Some)
+    }
+
+    fn secrets(&self, workspace: &Workspace<'_>) -> SecretOptions {
+        SecretOptions {
             attributes: if self.secret_attributes { Attributes::Likely } else { Attributes::Declared },
             allow_plaintext: self.allow_plaintext,
             has_store: workspace.context.secret_store().is_ok(),
             ..SecretOptions::default()
-        };
-        let batch = Batch { collection: Some(at.path), drafts, observed: true };
-        Ok((Change::new(workspace, store, vec![batch], &secrets)?, saved))
+        }
     }
 }
 
