@@ -290,18 +290,14 @@ fn a_former_resource_is_not_kept_because_of_an_unusable_answer(
     let run = home.run(&["plan", "/", "--prune"]);
     assert_eq!(run.code, code, "{run}");
     assert!(run.stdout.contains(text) || run.stderr.contains(text), "{run}");
-    assert_eq!(run.stderr.contains("; --prune-base REVISION omits"), code != 0, "{run}");
+    assert_eq!(run.stderr.contains("state --prune-base REVISION"), code != 0, "{run}");
 }
 
 /// Users state it when a plan shows the deletion.
 #[rstest]
 #[case::with_the_removal("keep", true, "metadata states resource.onRemove: keep")]
 #[case::later("keep", false, "metadata states resource.onRemove: keep")]
-#[case::reset(
-    "{reset: {tier: free}}",
-    false,
-    "resource.onRemove states a reset that the commit that declared it last"
-)]
+#[case::reset("{reset: {tier: free}}", false, "the present metadata states a reset in resource.onRemove")]
 fn metadata_after_the_last_declaration_can_keep(
     #[case] on_remove: &str,
     #[case] at_once: bool,

@@ -165,7 +165,7 @@ fn metadata_of_known_members_is_inferred() {
     resource:
         remoteCollectionPath: /known
     --- stderr
-    no document governs /known/a: this metadata is inferred, and requests do not use it; "declarest resource metadata infer /known/a --apply" stores it
+    no document governs /known/a: this metadata is inferred, and requests use only the defaults and what the OpenAPI document supplies; "declarest resource metadata infer /known/a --apply" stores it
     "#);
 }
 

@@ -178,7 +178,7 @@ fn a_request_with_such_an_answer_fails(
 /// Without a payload, only a body that metadata states is sent.
 #[rstest]
 #[case::stated("body: {id: run, jobs: 2}", json!({"id": "run", "jobs": 2}))]
-#[case::nothing("validate: {requiredAttributes: [/jobs]}", json!(null))]
+#[case::nothing("validate: {requiredAttributes: [/jobs]}", json!(""))]
 fn a_request_without_a_payload_sends_the_stated_body(#[case] create: &str, #[case] body: serde_json::Value) {
     let metadata = format!("operations: {{create: {{{create}}}}}\n");
     let server = ApiServer::start(&["/runs"], |_, _| Answer::json(201, &json!({"id": "7"})));

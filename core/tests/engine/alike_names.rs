@@ -77,7 +77,7 @@ async fn a_name_that_is_taken_in_another_case_is_named() {
     assert!(message.contains(r#""error":"name taken""#), "{message}");
     assert!(
         message.ends_with(
-            "the list shows the name \"Alice\", and the server may ignore case: use this spelling in Git, or rename \
+            "the list shows the name \"Alice\", and the server may ignore case and accents: use this spelling in Git, or rename \
              the resource on the server"
         ),
         "{message}"

@@ -29,7 +29,7 @@ async fn an_update_that_would_change_nothing_is_not_sent() {
     let (category, message) = failure(&report);
     assert_eq!(category, "ValidationError");
     let expected = "/pools/p differs only at /type, which operations.update.transforms remove from the request or \
-                    replace; correct them; if the server sets the value, exclude it in operations.compare.transforms; \
+                    replace; correct these transforms; if the server sets the value, exclude it in operations.compare.transforms; \
                     if an update cannot change it, state resource.replaceOn: then the resource is deleted and created \
                     again";
     assert_eq!(message, expected);

@@ -29,8 +29,8 @@ pub fn get(path: &PathArguments, overrides_only: bool, invocation: &Invocation) 
         let inferred = block_on(inferred(&subject, invocation))?.ok_or_else(missing)?.to_value();
         let text = &subject.text;
         invocation.messages.note(&format!(
-            "no document governs {text}: this metadata is inferred, and requests do not use it; \
-             \"declarest resource metadata infer {text} --apply\" stores it"
+            "no document governs {text}: this metadata is inferred, and requests use only the defaults and what the OpenAPI \
+             document supplies; \"declarest resource metadata infer {text} --apply\" stores it"
         ));
         inferred
     } else {

@@ -125,12 +125,14 @@ impl Changes {
 /// not a failure: the history of a repository cannot be corrected, so it would fail each later command.
 fn keep_undecided(plan: &mut Plan, former: &HashSet<LogicalPath>) {
     let is_lasting = |failure: &mut Failed| {
-        let is_about_it = former.contains(&failure.path)
+        let is_of_former = former.contains(&failure.path)
             && matches!(failure.reason, FailureReason::Category(Category::Validation | Category::Conflict));
-        if is_about_it && failure.is_of_answer {
-            failure.message.push_str("; --prune-base REVISION omits what earlier commits removed");
+        if is_of_former && failure.is_of_answer {
+            failure
+                .message
+                .push_str("; to leave out what earlier commits removed, state --prune-base REVISION");
         }
-        is_about_it && !failure.is_of_answer
+        is_of_former && !failure.is_of_answer
     };
     let undecided = plan.failures.extract_if(.., is_lasting);
     let kept = undecided.map(|Failed { path, message, .. }| Kept::new(path, message));
@@ -190,7 +192,7 @@ fn hint(failure: &Failed) -> Option<String> {
     // The read before a write may be refused, too.
     let is_unsupported = matches!(failure.http_status, Some(405 | 501)) && method != "GET";
     is_unsupported.then(|| {
-        format!("the server does not support {method} {address}; operations.{operation} in metadata states method and path")
+        format!("the server does not support {method} {address}; state another method or path in operations.{operation}")
     })
 }
 

@@ -63,6 +63,8 @@ fn a_post_without_a_body_is_no_update() {
     };
     assert_eq!(update("GET,!POST,DELETE /saves/{id}"), "PUT /saves/{{/id}}");
     assert_eq!(update("GET,POST,DELETE /saves/{id}"), "POST /saves/{{/id}}");
+    let actions = document(&["GET /saves", "GET,!POST,DELETE /saves/{id}"]);
+    assert_eq!(request("/saves/", Some(&actions), OperationName::Create), "POST /saves");
 }
 
 #[test]

@@ -143,10 +143,15 @@ fn default_methods(#[case] path: &str, #[case] name: OperationName, #[case] expe
     assert_eq!(document.path(path, "").unwrap().default_method(name), expected.as_ref());
 }
 
-#[test]
-fn a_post_without_a_body_is_no_update() {
-    let document = parse("paths: {'/saves/{id}': {get: {}, post: {}, delete: {}}}");
-    assert_eq!(document.path("/saves/1", "").unwrap().default_method(OperationName::Update), None);
+#[rstest]
+#[case::action("{}", None)]
+#[case::query("{parameters: [{in: query, name: force}]}", None)]
+#[case::form("{parameters: [{in: formData, name: size}]}", Some(Method::POST))]
+#[case::body("{parameters: [{in: body, name: save, schema: {}}]}", Some(Method::POST))]
+fn a_post_without_a_body_is_no_update(#[case] post: &str, #[case] expected: Option<Method>) {
+    let document = parse(format!("swagger: '2.0'\npaths: {{'/saves/{{id}}': {{get: {{}}, post: {post}}}}}"));
+    let path = document.path("/saves/1", "").unwrap();
+    assert_eq!(path.default_method(OperationName::Update), expected.as_ref());
 }
 
 #[test]

@@ -42,9 +42,9 @@ impl Writer {
             if left.is_empty() {
                 break;
             }
-            // Ctrl-C ends it.
-            let pause = tokio::time::timeout(pause.min(self.session.list_delay), self.stop.requested());
-            if pause.await.is_ok() {
+            // Ctrl-C ends the pause and the further looks.
+            let pause = pause.min(self.session.list_delay);
+            if tokio::time::timeout(pause, self.stop.requested()).await.is_ok() {
                 return Vec::new();
             }
             let looks = futures::stream::iter(left).map(|(collection, witness)| async {
@@ -245,7 +245,7 @@ impl Attempt<'_> {
         if let Ok(Some(declared)) = self.writer.declared(&self.action.path).await {
             knowledge.expect(&declared, wait);
         }
-        let why = format!("a run after {} s looks for it", wait.as_secs_f64());
+        let why = format!("a run that starts after {} s reads it again", wait.as_secs_f64());
         SyncError::Unsure(self.path(), Box::new(lost), why)
     }
 

@@ -28,7 +28,9 @@ pub fn shown(call: &Call, response: &Response) -> Option<String> {
 fn answer(call: &Call, response: &Response, payload_type: Option<PayloadType>) -> Value {
     let answer = response.decode_briefly(payload_type);
     let sent = || decode(PayloadType::Json, &call.request.body.as_ref()?.bytes).ok();
-    let is_of_call = (answer.get("result").or(answer.get("error")).is_some() && answer.get("id").is_some())
+    let is_envelope =
+        answer.get("result").or(answer.get("error")).is_some() && answer.get("method").is_none();
+    let is_of_call = (is_envelope && answer.get("id").is_some())
         && sent().is_some_and(|sent| sent.get("method").is_some() && sent.get("id") == answer.get("id"));
     if is_of_call { Value::Null } else { answer }
 }
@@ -76,8 +78,8 @@ impl<'r> Statement<'r> {
         Self(Some((call, response)).filter(|_| response.status == StatusCode::CREATED))
     }
 
-    /// Whether it describes the resource that the server shows as `shown` at `id`: `Location` is the path of the create with
-    /// this id, or the body has several members of `shown` and none with another value.
+    /// Whether it describes the resource that the server shows as `shown` at `id`: `Location` ends with the path of the create
+    /// and this id, or the body has several members of `shown` and none with another value.
     pub fn is(&self, shown: &Value, id: &str) -> bool {
         let Some((call, response)) = self.0 else { return false };
         let url = response.location.as_deref().and_then(|location| response.url.join(location).ok());

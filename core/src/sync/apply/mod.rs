@@ -9,7 +9,7 @@
 //! order    the order of actions
 //! probe    deletions that may delete a declared resource
 //! remarks  texts about resources that differ after a write
-//! sender   requests, each when its turn comes
+//! send     requests, each when its turn comes
 //! turns    which requests may be sent at once
 //! write    the request of one action
 //! ```
@@ -22,7 +22,7 @@ mod given;
 mod order;
 mod probe;
 mod remarks;
-mod sender;
+mod send;
 mod turns;
 mod write;
 

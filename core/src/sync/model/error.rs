@@ -139,12 +139,12 @@ pub enum SyncError {
     Fixed(ServerError),
     /// The transforms of the update remove or replace all of these places, which differ, in the request.
     #[error(
-        "{0} differs only at {1}, which operations.update.transforms remove from the request or replace; correct them; if the server sets the value, exclude it in operations.compare.transforms; if an update cannot change it, state resource.replaceOn: then the resource is deleted and created again"
+        "{0} differs only at {1}, which operations.update.transforms remove from the request or replace; correct these transforms; if the server sets the value, exclude it in operations.compare.transforms; if an update cannot change it, state resource.replaceOn: then the resource is deleted and created again"
     )]
     NotSent(LogicalPath, String),
-    /// The server refuses the create because of a conflict, and has a resource with this name, which differs in case.
+    /// The server refuses the create because of a conflict, and has a resource with this name, which differs in case or accents.
     #[error(
-        "{error}; the list shows the name \"{1}\", and the server may ignore case: use this spelling in Git, or rename the resource on the server",
+        "{error}; the list shows the name \"{1}\", and the server may ignore case and accents: use this spelling in Git, or rename the resource on the server",
         error = clause(.0)
     )]
     Taken(ServerError, String),
@@ -418,6 +418,8 @@ impl Unresolved {
 }
 
 /// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
+const OTHER_ANSWER: &str =
+    "if a sign-in page or a proxy answers, correct the address or the credentials of the server,";
 const STATE_ID: &str = "add an id to the payload that equals the alias, or set operations.create to a PUT to the path of operations.get";
 
 /// The reason why the existence of a resource is unknown. Its text names the metadata that resolves it.
@@ -451,10 +453,10 @@ pub enum Doubt {
         if *.0 == StatusCode::FORBIDDEN { "extend the rights of the credentials, or " } else { "" }
     )]
     Unlistable(StatusCode),
-    /// The answer is not a list. Holds the fault, and whether the answer has values: it is not the page of a gateway or a
-    /// redirect.
+    /// The answer is not a list. Holds the fault, and whether the answer could be decoded, unlike a page or a redirect.
     #[error(
-        "the answer to the list of its collection is not a list ({0}); select the entries in operations.list.transforms, or {STATE_ID}"
+        "the answer to the list of its collection is not a list ({0}); {advice} or {STATE_ID}",
+        advice = if *.1 { "select the entries in operations.list.transforms," } else { OTHER_ANSWER }
     )]
     NotAList(String, bool),
     /// The list failed in another way.

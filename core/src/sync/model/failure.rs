@@ -2,13 +2,13 @@
 
 use std::cell::LazyCell;
 
-use http::StatusCode;
 use serde::Serialize;
 
 use super::{Doubt, FailureReason, SyncError};
 use crate::control::visible;
 use crate::path::LogicalPath;
 use crate::secrets::SecretReader;
+use crate::server::ServerError;
 
 /// One resource that is not in its desired state.
 #[derive(Clone, Debug, Serialize)]
@@ -57,12 +57,12 @@ impl Failure {
     }
 }
 
-/// With a status of 4xx, or an answer with 2xx that states a failure, the server may have rejected what the declaration
-/// states.
+/// Whether an answer arrived that cannot be used. A status of 4xx, or a stated failure, may be about the declaration.
 fn is_of_answer(error: &SyncError) -> bool {
-    let is_statement = |status: StatusCode| status.is_client_error() || status.is_success();
+    let is_unusable =
+        |error: &ServerError| matches!(error, ServerError::Decode { .. } | ServerError::TooHeavy { .. });
     matches!(error, SyncError::Undecided(_, Doubt::NotAList(_, false)))
-        || error.of_server().is_some_and(|error| !error.status().is_some_and(is_statement))
+        || error.of_server().is_some_and(is_unusable)
 }
 
 /// Redacts the secrets that `secrets` has read: the failure of one resource may show the secret of another.

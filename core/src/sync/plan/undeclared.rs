@@ -193,6 +193,7 @@ impl Candidates {
         let (then, now) = (&declared.rules, &self.remote.rules(&declared.path).await?);
         let both = [then, now].map(|rules| rules.resolved()).into_iter();
         let keeping = both.filter(|resolved| *resolved.on_remove() == OnRemove::Keep);
+        // It is stated if one of them states it.
         if let Some(stated) = keeping.map(|resolved| resolved.on_remove.is_some()).max() {
             let reason = "metadata states resource.onRemove: keep, or resource.singleton".to_owned();
             return Ok(Some(Kept { stated, ..kept(&declared.path, reason) }));
@@ -200,8 +201,8 @@ impl Candidates {
         // Only the reset of the former commit is sent.
         let resets = |rules: &Rules| matches!(rules.resolved().on_remove(), OnRemove::Reset(_));
         Ok((resets(now) && !resets(then)).then(|| {
-            let reason = "resource.onRemove states a reset that the commit that declared it last did not state; declare it \
-                          once more, and remove it in a later commit";
+            let reason = "the present metadata states a reset in resource.onRemove, and the commit that declared the \
+                          resource last did not; to reset it, declare it once more, and remove it in a later commit";
             kept(&declared.path, reason.to_owned())
         }))
     }
