@@ -6,7 +6,7 @@
 
 use super::operation::{MAX_MEDIA_TYPES, METHODS};
 use super::paths::MAX_TEMPLATE;
-use super::reference::{follow, reference_to};
+use super::reference::{Part, follow, reference_to};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value};
 
@@ -89,11 +89,16 @@ fn additions(document: &Value) -> Vec<Addition> {
             let Some(operation) = item.get(method) else { continue };
             let levels = [operation, item, document];
             let at: Pointer = ["paths", path, method].map(str::to_owned).into_iter().collect();
-            if operation.get("requestBody").is_none()
-                && let Some(schema) = body_schema(document, operation, item, &at)
-            {
+            let parameter = |place| parameter(document, operation, item, &at, place);
+            if operation.get("requestBody").is_some() {
+                // It stays.
+            } else if let Some(schema) = parameter("body").and_then(|part| part.member("schema")) {
                 let media_types = media_types(levels, "consumes");
                 found.push(Addition::new(at.clone(), "requestBody", &media_types, &schema));
+            } else if parameter("formData").is_some() {
+                // Its media types are not converted.
+                let (key, content) = ("requestBody".to_owned(), Value::Object(Object::new()));
+                found.push(Addition { holder: at.clone(), key, content });
             }
             let responses = operation.get("responses").and_then(Value::as_object);
             for (status, response) in responses.into_iter().flatten() {
@@ -111,8 +116,14 @@ fn additions(document: &Value) -> Vec<Addition> {
     found
 }
 
-/// Returns the schema of the body parameter of the operation, otherwise of the path item.
-fn body_schema(document: &Value, operation: &Value, item: &Value, at: &Pointer) -> Option<Pointer> {
+/// Returns the first parameter in this place of the operation, otherwise of the path item.
+fn parameter<'d>(
+    document: &'d Value,
+    operation: &Value,
+    item: &Value,
+    at: &Pointer,
+    place: &str,
+) -> Option<Part<'d>> {
     let item_at: Pointer = at.tokens().iter().take(2).cloned().collect();
     let lists = [(operation, at), (item, &item_at)];
     let parameters = lists.into_iter().flat_map(|(holder, at)| {
@@ -120,10 +131,8 @@ fn body_schema(document: &Value, operation: &Value, item: &Value, at: &Pointer) 
         let list = at.child("parameters");
         (0..count).map(move |index| list.child(&index.to_string()))
     });
-    parameters
-        .filter_map(|parameter| follow(document, parameter).ok())
-        .filter(|part| part.value.get("in").and_then(Value::as_str) == Some("body"))
-        .find_map(|part| part.member("schema"))
+    let mut parameters = parameters.filter_map(|parameter| follow(document, parameter).ok());
+    parameters.find(|part| part.value.get("in").and_then(Value::as_str) == Some(place))
 }
 
 /// Returns the first list that names a media type, otherwise JSON.

@@ -66,7 +66,7 @@ impl ApiOperation {
             responses.get(bodies.root).and_then(Value::as_object).map(statuses).unwrap_or_default();
         let mut answers = statuses.into_iter().map(|status| bodies.contents(responses.child(status)));
         let response = answers.find(|media| !media.is_empty()).unwrap_or_default();
-        let states_body = at.get(bodies.root).is_some_and(states_body);
+        let states_body = at.child("requestBody").get(bodies.root).is_some();
         Self { method, request, response, states_body }
     }
 
@@ -194,13 +194,6 @@ impl<'d> Bodies<'d> {
             Err(_) => Arc::default(),
         }
     }
-}
-
-/// Whether an operation has a request body, in a form of Swagger 2.0 or otherwise.
-fn states_body(operation: &Value) -> bool {
-    let parameters = operation.get("parameters").and_then(Value::as_array).into_iter().flatten();
-    let mut places = parameters.filter_map(|parameter| parameter.get("in")?.as_str());
-    operation.get("requestBody").is_some() || places.any(|place| ["body", "formData"].contains(&place))
 }
 
 fn media(body: &Value, at: &Pointer) -> Arc<[Media]> {

@@ -147,9 +147,12 @@ fn default_methods(#[case] path: &str, #[case] name: OperationName, #[case] expe
 #[case::action("{}", None)]
 #[case::query("{parameters: [{in: query, name: force}]}", None)]
 #[case::form("{parameters: [{in: formData, name: size}]}", Some(Method::POST))]
+#[case::shared_form("{parameters: [{$ref: '#/parameters/size'}]}", Some(Method::POST))]
 #[case::body("{parameters: [{in: body, name: save, schema: {}}]}", Some(Method::POST))]
 fn a_post_without_a_body_is_no_update(#[case] post: &str, #[case] expected: Option<Method>) {
-    let document = parse(format!("swagger: '2.0'\npaths: {{'/saves/{{id}}': {{get: {{}}, post: {post}}}}}"));
+    let shared = "parameters: {size: {in: formData, name: size}}";
+    let document =
+        parse(format!("swagger: '2.0'\n{shared}\npaths: {{'/saves/{{id}}': {{get: {{}}, post: {post}}}}}"));
     let path = document.path("/saves/1", "").unwrap();
     assert_eq!(path.default_method(OperationName::Update), expected.as_ref());
 }
