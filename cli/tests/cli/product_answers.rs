@@ -280,6 +280,25 @@ fn members_are_saved_in_the_formats_of_their_answers() {
     assert_eq!(run.code, 0, "{run}");
 }
 
+/// A member that cannot be read prevents the import of its collection, unless it is excluded.
+#[test]
+fn excluded_members_are_not_read() {
+    let server = ApiServer::start(&["/objects"], |request, store| match request.path.as_str() {
+        "/objects" => Answer::json(200, &json!(["a", "page"])),
+        "/objects/page" => Answer::html(200),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    server.put("/objects/a", json!({"id": "a"}));
+    let metadata = "operations: {list: {mode: names, pagination: {style: none}}}\n";
+    let place = Place::new(server, &[("objects/_/metadata.yaml", metadata)]);
+    let run = place.run(&["import"]);
+    assert!(run.code == 2 && run.stdout.contains("/objects  not imported: "), "{run}");
+    place.server.clear_log();
+    let run = place.run(&["import", "--exclude", "page"]);
+    assert!(run.code == 0 && run.stdout.contains("/objects  1 saved"), "{run}");
+    assert!(place.server.log().iter().all(|request| request.path != "/objects/page"), "{run}");
+}
+
 /// Like Aodh, the server answers with an alarm where it is asked for a list of its settings.
 #[test]
 fn the_parent_of_singletons_is_not_listed() {

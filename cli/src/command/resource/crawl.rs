@@ -4,9 +4,10 @@
 //! a collection come from the server, and collections below them are listed in the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::metadata::{MetadataError, OperationName, inference};
+use declarest_core::metadata::{Entry, MetadataError, OperationName, inference};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 use declarest_core::sync::{Members, SyncError};
@@ -107,9 +108,9 @@ pub async fn crawl(
                 next.extend(names);
             }
         }
-        for (place, list) in lists(workspace, collections).await? {
+        for (place, list) in lists(workspace, collections, exclusions).await? {
             match list {
-                Ok(members) => next.extend(crawl.add(workspace, place, members, exclusions)?),
+                Ok(members) => next.extend(crawl.add(workspace, place, members)?),
                 Err(error) => {
                     // Without credentials or a connection, the lists below declared members would fail, too.
                     let is_answer = !matches!(error.category(), Category::Auth | Category::Transport);
@@ -145,15 +146,13 @@ pub async fn crawl(
 }
 
 impl Crawl {
-    /// Adds a list without excluded members. Returns the collections below its members.
+    /// Adds a list. Returns the collections below its members.
     fn add(
         &mut self,
         workspace: &Workspace<'_>,
         at: Place,
         mut members: Members,
-        exclusions: &Exclusions,
     ) -> Result<BTreeSet<Place>, Failure> {
-        members.entries.retain(|member, entry| !exclusions.cover(member, &entry.alias, &entry.remote_id));
         let unplaced = Unplaced::take(&at.path, &mut members);
         let lacks_alias = members.entries.values().any(|entry| entry.states.id && !entry.states.alias);
         if !unplaced.is_empty() || members.nameless > 0 || lacks_alias {
@@ -215,17 +214,21 @@ impl Crawl {
     }
 }
 
-/// Lists collections. The budget of the server limits how many requests run at once.
+/// Lists collections, without excluded members. The budget of the server limits how many requests run at once.
 async fn lists(
     workspace: &Workspace<'_>,
     collections: Vec<Place>,
+    exclusions: &Exclusions,
 ) -> Result<Vec<(Place, Result<Members, SyncError>)>, Failure> {
-    let remote = workspace.remote()?;
+    let (remote, exclusions) = (workspace.remote()?, Arc::new(exclusions.clone()));
     let mut tasks = JoinSet::new();
     for place in collections {
-        let remote = std::sync::Arc::clone(&remote);
+        let (remote, exclusions) = (Arc::clone(&remote), Arc::clone(&exclusions));
         tasks.spawn(async move {
-            let list = remote.list(&place.path).await;
+            let excludes = |member: &LogicalPath, entry: &Entry| {
+                exclusions.cover(member, &entry.alias, &entry.remote_id)
+            };
+            let list = remote.list_without(&place.path, &excludes).await;
             (place, list)
         });
     }

@@ -144,6 +144,15 @@ impl Remote {
     /// Lists the collection at `path`. If the list only shows names, reads each member. Two members with the same path
     /// are a conflict.
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
+        self.list_without(path, &|_, _| false).await
+    }
+
+    /// Like [`Self::list`], but neither reads nor returns the members that `excludes` states.
+    pub async fn list_without(
+        &self,
+        path: &LogicalPath,
+        excludes: &(dyn Fn(&LogicalPath, &Entry) -> bool + Send + Sync),
+    ) -> Result<Members, SyncError> {
         let rules = self.rules(path).await?;
         let by_names = if rules.names_ids() { None } else { Some(self.read_list(path).await) };
         let (located, list) = match by_names {
@@ -166,6 +175,8 @@ impl Remote {
         let (mut named, pathless): (Vec<_>, Vec<_>) =
             named.into_iter().partition(|entry| entry.path(path, rules.path_names()).is_ok());
         let pathless = pathless.into_iter().map(|entry| entry.alias).collect();
+        let names = rules.path_names();
+        named.retain(|entry| !entry.path(path, names).is_ok_and(|member| excludes(&member, entry)));
         // An entry is not what a read of the member shows.
         if rules.lists_names() || rules.reads_from_list() {
             let count = named.len();
