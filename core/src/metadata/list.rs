@@ -290,8 +290,6 @@ fn is_blank(value: &Value) -> bool {
 /// Returns whether the name of an entry is present but blank, as it is in default objects of some servers.
 fn has_blank_name(rules: &IdentityRules, payload: &Value) -> bool {
     let stated = [rules.alias(), rules.id()].into_iter().filter_map(IdentityTemplate::simple);
-    let is_blank =
-        |value: &Value| value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
     let mut named = stated.filter_map(|pointer| pointer.get(payload)).chain(
         WELL_KNOWN.iter().filter(|_| !rules.any_explicit()).filter_map(|pointer| payload.get(&pointer[1..])),
     );

@@ -281,9 +281,7 @@ impl Run<'_> {
             Some(Draft::new(resource.path.clone(), payload))
         };
         let drafts = observed.iter().filter_map(draft).collect();
-        let has_store = self.workspace.context.secret_store().is_ok();
-        let options = SecretOptions { has_store, ..SecretOptions::default() };
         let batch = Batch { collection: None, drafts, observed: true };
-        Change::new(self.workspace, &store, vec![batch], &options)?.carry_out().await
+        Change::new(self.workspace, &store, vec![batch], SecretOptions::default())?.carry_out().await
     }
 }

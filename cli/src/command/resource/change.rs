@@ -31,10 +31,11 @@ impl<'w> Change<'w> {
         workspace: &'w Workspace<'w>,
         store: &'w Store,
         batches: Vec<Batch>,
-        secrets: &SecretOptions,
+        secrets: SecretOptions,
     ) -> Result<Self, Failure> {
         let metadata = &workspace.metadata;
-        let mut concealed = conceal(store, metadata, batches, secrets)?;
+        let secrets = SecretOptions { has_store: workspace.context.secret_store().is_ok(), ..secrets };
+        let mut concealed = conceal(store, metadata, batches, &secrets)?;
         let drafts = std::mem::take(&mut concealed.drafts).into_iter();
         let prepared = drafts.map(|draft| Prepared::new(store, metadata, draft));
         let prepared = prepared.collect::<Result<_, _>>()?;
@@ -46,7 +47,7 @@ impl<'w> Change<'w> {
         workspace: &'w Workspace<'w>,
         authoring: Authoring<'_>,
         batches: Vec<Batch>,
-        secrets: &SecretOptions,
+        secrets: SecretOptions,
         overwrite: bool,
     ) -> Result<(), Failure> {
         let store = authoring.store()?;

@@ -190,8 +190,6 @@ async fn save(
     observed: bool,
     overwrite: bool,
 ) -> Result<(), Failure> {
-    let has_store = workspace.context.secret_store().is_ok();
-    let options = SecretOptions { has_store, ..SecretOptions::default() };
     let batch = Batch { collection: None, drafts: vec![draft], observed };
-    Change::commit(workspace, authoring, vec![batch], &options, overwrite).await
+    Change::commit(workspace, authoring, vec![batch], SecretOptions::default(), overwrite).await
 }

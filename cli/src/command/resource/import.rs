@@ -309,7 +309,7 @@ impl ImportOptions {
         }
         let saved = drafts.len();
         let batch = Batch { collection: Some(at.path), drafts, observed: true };
-        Ok((Change::new(workspace, store, vec![batch], &self.secrets(workspace))?, saved))
+        Ok((Change::new(workspace, store, vec![batch], self.secrets())?, saved))
     }
 
     /// Returns the change that saves the singleton at `path`; `None` if the repository has it. Fails with
@@ -327,14 +327,13 @@ impl ImportOptions {
         let draft = Item::observed(path, observed, &workspace.metadata)?.into_draft(workspace)?;
         check_names(store, &workspace.metadata, &draft)?;
         let batch = Batch { collection: None, drafts: vec![draft], observed: true };
-        Change::new(workspace, store, vec![batch], &self.secrets(workspace)).map(Some)
+        Change::new(workspace, store, vec![batch], self.secrets()).map(Some)
     }
 
-    fn secrets(&self, workspace: &Workspace<'_>) -> SecretOptions {
+    fn secrets(&self) -> SecretOptions {
         SecretOptions {
             attributes: if self.secret_attributes { Attributes::Likely } else { Attributes::Declared },
             allow_plaintext: self.allow_plaintext,
-            has_store: workspace.context.secret_store().is_ok(),
             ..SecretOptions::default()
         }
     }

@@ -94,7 +94,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
             }
         }
         // Check, write and commit.
-        Change::commit(&workspace, authoring, batches, &secrets, arguments.force).await
+        Change::commit(&workspace, authoring, batches, secrets, arguments.force).await
     })
 }
 
@@ -123,10 +123,8 @@ impl SaveArguments {
 
     /// Returns the options for secrets. Flags that store secrets need a secret store.
     fn secret_options(&self, invocation: &Invocation) -> Result<SecretOptions, Failure> {
-        let store = invocation.context()?.secret_store();
-        let has_store = store.is_ok();
         if self.secret || self.secret_attributes.is_some() {
-            store?;
+            invocation.context()?.secret_store()?;
         }
         let attributes = match self.secret_attributes.as_deref().map(str::trim) {
             None => Attributes::Declared,
@@ -136,7 +134,8 @@ impl SaveArguments {
                 Attributes::Listed(pointers.collect::<Result<_, _>>()?)
             }
         };
-        Ok(SecretOptions { whole: self.secret, attributes, allow_plaintext: self.allow_plaintext, has_store })
+        let (whole, allow_plaintext) = (self.secret, self.allow_plaintext);
+        Ok(SecretOptions { whole, attributes, allow_plaintext, ..SecretOptions::default() })
     }
 
     /// Returns the drafts of a given payload.

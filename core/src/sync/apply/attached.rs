@@ -59,7 +59,7 @@ impl Execution {
         let writer = &self.writer;
         // As a trait object, because the type of this future is too deep for the compiler.
         let desired = writer.desired(path).boxed().await?;
-        let observed = writer.referred.fresh().read(&desired).await?;
+        let observed = writer.read(&desired).await?;
         let Some(shown) = observed.payload else { return Ok(false) };
         let differences =
             evaluated(desired, move |desired| Ok(desired.evaluation()?.compare(&shown)?)).await?;

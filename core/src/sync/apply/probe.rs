@@ -154,7 +154,7 @@ impl Execution {
     async fn still_exists(&self, path: &LogicalPath) -> Result<bool, SyncError> {
         let writer = &self.writer;
         let Some(declared) = writer.declared(path).await? else { return Ok(false) };
-        Ok(writer.referred.fresh().read(&declared).await?.payload.is_some())
+        Ok(writer.read(&declared).await?.payload.is_some())
     }
 
     /// Returns the first deletion of each collection that may delete a declared resource of another collection which the

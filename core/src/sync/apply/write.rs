@@ -154,7 +154,7 @@ impl Writer {
         }
         if waited && action.step == Step::Update {
             let desired = self.desired(&action.path).await?;
-            let observed = self.referred.fresh().read(&desired).await?;
+            let observed = self.read(&desired).await?;
             return self.again(action, desired, observed).await.map(Some);
         }
         // A create gets its request.
@@ -170,7 +170,7 @@ impl Writer {
         let at = desired.moved_to(at);
         // The plan has looked for nothing at a name that was unknown.
         if has_new_name && !requested {
-            let observed = self.referred.fresh().read(&at).await?;
+            let observed = self.read(&at).await?;
             if observed.payload.is_some() {
                 let desired = self.desired(&action.path).await?;
                 return self.again(action, desired, observed).await.map(Some);
@@ -322,13 +322,18 @@ impl Writer {
         }
         let looked = async {
             let desired = self.desired(&action.path).await?;
-            let observed = self.referred.fresh().read(&desired).await?;
+            let observed = self.read(&desired).await?;
             let options = Options { recurrences: Some(recurrences), ..Options::default() };
             let mark = move |desired: &Resource| Ok(decide::decide_for(desired, &observed, &options)?.mark);
             evaluated(desired, mark).await
         };
         // The write itself succeeded, and the next run reads the resource anyway.
         looked.await.ok().map(|now| now.as_ref() == Some(mark))
+    }
+
+    /// Reads a resource as it is after the writes so far.
+    pub async fn read(&self, wanted: &Resource) -> Result<Observed, SyncError> {
+        self.referred.fresh().read(wanted).await
     }
 
     /// Returns the desired resource at `path`. A plan does not keep it, because it needs more memory than the request
@@ -436,7 +441,7 @@ impl<'a> Attempt<'a> {
     }
 
     pub async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
-        self.writer.referred.fresh().read(desired).await
+        self.writer.read(desired).await
     }
 
     /// Reads a resource to delete. Another one may have its id or a part of its names now.
