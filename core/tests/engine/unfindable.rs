@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{self, Knowledge, Options, Reading, Selection, Session, Stop, WrittenValues};
+use declarest_core::sync::{
+    self, Knowledge, Options, Reading, Report, Selection, Session, Stop, WrittenValues,
+};
 use rstest::rstest;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::api_server::{Answer, ApiServer, Ids};
 use crate::client::client;
@@ -22,6 +25,14 @@ fn scene(metadata: &str, payload: &Value) -> Scene {
     scene.write("labels/_/metadata.yaml", metadata);
     scene.declare("/labels/bug", payload);
     scene
+}
+
+/// The result of a run of a new process, which knows what is in `record`.
+async fn run_of_a_process(world: &World, server: &ApiServer, record: &TempDir) -> Report {
+    let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
+    let session = Session { client: client(server.url()), written, ..world.session() };
+    let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+    sync::run(&session, selection, &Options::default(), &Stop::default()).await
 }
 
 #[rstest]
@@ -51,12 +62,7 @@ async fn later_processes_do_not_create_it_again(#[case] metadata: &str, #[case] 
     let world = World::new(Config::default(), &[("labels/_/metadata.yaml", metadata)]);
     world.declare("labels/bug/resource.json", &payload.to_string());
     let record = tempfile::tempdir().unwrap();
-    let run = async || {
-        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
-        let session = Session { client: client(server.url()), written, ..world.session() };
-        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-        failure(&sync::run(&session, selection, &Options::default(), &Stop::default()).await)
-    };
+    let run = async || failure(&run_of_a_process(&world, &server, &record).await);
     let created = || server.paths();
     run().await;
     let [first] = &created()[..] else { panic!("{:?}", created()) };
@@ -94,10 +100,7 @@ async fn a_resource_that_the_server_renames_is_created_once() {
     let record = tempfile::tempdir().unwrap();
     let messages = [r#"answered 201 to the create, but shows the name "embed-2""#, "created with the id n"];
     for expected in messages {
-        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
-        let session = Session { client: client(server.url()), written, ..world.session() };
-        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-        let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+        let report = run_of_a_process(&world, &server, &record).await;
         let (_, message) = failure(&report);
         assert!(message.contains(expected), "{message}");
         assert_eq!(server.paths().len(), 1);
@@ -138,10 +141,7 @@ async fn a_resource_with_another_name_and_content_is_created_once(#[case] by_loc
     for expected in
         ["does not show the resource", "created with the id untitled0", "created with the id untitled0"]
     {
-        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
-        let session = Session { client: client(server.url()), written, ..world.session() };
-        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-        let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+        let report = run_of_a_process(&world, &server, &record).await;
         let (_, message) = failure(&report);
         assert!(message.contains(expected), "{message}");
         assert_eq!(server.paths(), ["/contents/untitled0"]);
@@ -164,12 +164,7 @@ async fn a_resource_that_an_update_renames_is_not_created() {
         World::new(Config::default(), &[("posts/_/metadata.yaml", "resource: {id: /id, alias: /slug}")]);
     world.declare("posts/match/resource.json", r#"{"slug": "The Match", "title": "M"}"#);
     let record = tempfile::tempdir().unwrap();
-    let run = async || {
-        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
-        let session = Session { client: client(server.url()), written, ..world.session() };
-        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-        sync::run(&session, selection, &Options::default(), &Stop::default()).await
-    };
+    let run = async || run_of_a_process(&world, &server, &record).await;
     for expected in ["does not show the resource afterwards", "created with the id 7"] {
         let (_, message) = failure(&run().await);
         assert!(message.contains(expected), "{message}");
@@ -254,10 +249,7 @@ async fn a_thing_of_another_client_is_not_recorded(
     world.declare("things/ours/resource.json", r#"{"name": "ours", "tier": "gold"}"#);
     let record = tempfile::tempdir().unwrap();
     for _ in 0..2 {
-        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_string())));
-        let session = Session { client: client(server.url()), written, ..world.session() };
-        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
-        let report = sync::run(&session, selection, &Options::default(), &Stop::default()).await;
+        let report = run_of_a_process(&world, &server, &record).await;
         assert!(!failure(&report).1.contains("created with the id"), "{report:?}");
     }
     assert_eq!(server.count("POST"), 2);

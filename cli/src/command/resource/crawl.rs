@@ -102,10 +102,10 @@ pub async fn crawl(
                 declared.insert(place.path.clone(), members);
                 collections.push(place);
             } else {
-                crawl
-                    .singletons
-                    .extend(Some(&place).filter(|place| is_singleton(workspace, &place.path)).cloned());
                 next.extend(names);
+                if is_singleton(workspace, &place.path) {
+                    crawl.singletons.push(place);
+                }
             }
         }
         for (place, list) in lists(workspace, collections, exclusions).await? {
@@ -291,10 +291,11 @@ fn is_collection(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, 
     }
     let api = workspace.metadata.api();
     let described = api.is_some_and(|api| inference::is_collection(api.document(), path));
+    if described || workspace.metadata.has_wildcard_child(path)? {
+        return Ok(true);
+    }
     let members = repository::members(workspace.tree.as_ref(), path)?.resources;
-    Ok(described
-        || workspace.metadata.has_wildcard_child(path)?
-        || members.iter().any(|member| !is_singleton(workspace, &member.path)))
+    Ok(members.iter().any(|member| !is_singleton(workspace, &member.path)))
 }
 
 /// Whether metadata states that the members of `path` are singletons, and no list of them. If a document is not valid, the

@@ -149,6 +149,7 @@ pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) ->
     Ok(action)
 }
 
+/// Whether `action` is an update that cannot correct all differences, so that the resource is replaced.
 fn must_replace(desired: &Resource, action: &Action, written: Option<&WrittenValues>) -> bool {
     action.step == Step::Update && fixed(desired, &action.differences, written).next().is_some()
 }
@@ -167,9 +168,10 @@ fn fixed<'d>(
         written.zip(value).and_then(|(written, value)| written.is_current(desired, at, value)) == Some(false)
     };
     let may_be_deleted = *resolved.on_remove() == OnRemove::Delete;
-    differences.iter().filter(move |_| may_be_deleted).filter(move |difference| {
+    differences.iter().filter(move |difference| {
         let at = Pointer::parse(&difference.path).unwrap_or_default();
-        if difference.change == Change::Remove && desired.defers(&at) {
+        let is_left_out = difference.change == Change::Remove && desired.defers(&at);
+        if !may_be_deleted || is_left_out {
             return false;
         }
         let is_shown = !resolved.write_only_attributes.contains(&at);
