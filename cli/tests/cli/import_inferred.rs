@@ -268,3 +268,55 @@ fn a_server_with_hal_is_imported_without_work() {
     let run = place.run(&["resource", "delete", "/teams/blue", "--yes"]);
     assert_eq!((run.code, place.server.paths()), (0, vec!["/teams/n1".to_owned()]), "{run}");
 }
+
+const SITES: &str = "openapi: 3.0.3
+paths:
+  /sites:
+    get: {responses: {'200': {content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Site'}}}}}}}
+    post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewSite'}}}}}
+  /sites/{id}:
+    get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Site'}}}}}}
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NewSite'}}}}}
+components:
+  schemas:
+    Site: {properties: {id: {type: string}, slug: {type: string}, status: {$ref: '#/components/schemas/Choice'}, role: {nullable: true, type: object, properties: {value: {}, label: {}}}}}
+    Choice: {type: object, properties: {value: {enum: [active, planned]}, label: {type: string}}}
+    NewSite: {required: [slug], properties: {slug: {type: string}, status: {enum: [active, planned]}, role: {enum: [a]}}}
+";
+
+/// Like `NetBox`, the server shows the label of a choice beside its value, and rejects both in a request.
+#[test]
+fn choices_are_saved_as_requests_state_them() {
+    let labelled = |mut site: Value| {
+        let value = site["status"].clone();
+        site["status"] = json!({"label": format!("{value:?}"), "value": value});
+        site
+    };
+    let server = ApiServer::start(&["/sites"], move |request, store| {
+        if request.is_write() {
+            let is_choice = request.body["status"].is_object();
+            return if is_choice { Answer::empty(400) } else { request.rest(store, Ids::Given) };
+        }
+        match store.get(&request.path) {
+            Some(site) => Answer::json(200, &labelled(site.clone())),
+            None if request.path == "/sites" => {
+                Answer::json(200, &store.members("/sites").into_iter().map(labelled).collect())
+            }
+            None => Answer::missing(),
+        }
+    });
+    server.put("/sites/n1", json!({"id": "n1", "slug": "rio", "status": "active", "role": null}));
+    let place = Place::with_openapi(server, SITES, &[("README.md", "sites")]);
+    let run = place.run(&["import", "--infer-metadata"]);
+    assert!(run.code == 0 && run.stdout.contains("/sites  1 saved"), "{run}");
+    let saved: Value = serde_json::from_str(&place.home.read("repo/sites/rio/resource.json")).unwrap();
+    assert_eq!(saved, json!({"id": "n1", "slug": "rio", "status": "active", "role": null}));
+    let planned = json!({"id": "n1", "slug": "rio", "status": "planned", "role": null});
+    place.home.write("repo/sites/rio/resource.json", &planned.to_string());
+    place.home.write("repo/sites/lima/resource.json", r#"{"slug": "lima", "status": "active"}"#);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(place.server.get("/sites/n1").unwrap()["status"], "planned", "{run}");
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
+}

@@ -220,6 +220,24 @@ fn the_envelope_of_a_read_is_removed(
     assert_eq!(steps(inferred, OperationName::Get), expected);
 }
 
+/// Requests of `NetBox` state the value of a choice, and answers show its label, too.
+#[rstest]
+#[case::choice("{properties: {value: {}, label: {}}}", "{enum: [a]}", "(.size | objects) |= .value")]
+#[case::with_a_number("{properties: {value: {}, label: {}, id: {}}}", "{}", "(.size | objects) |= .value")]
+#[case::an_object_in_requests(
+    "{properties: {value: {}, label: {}}}",
+    "{properties: {value: {}, label: {}}}",
+    ""
+)]
+#[case::with_others("{properties: {value: {}, label: {}, unit: {}}}", "{}", "")]
+#[case::without_a_label("{properties: {value: {}, unit: {}}}", "{}", "")]
+fn choices_are_shown_as_requests_state_them(#[case] shown: &str, #[case] sent: &str, #[case] expected: &str) {
+    let answer = format!("{{properties: {{id: {{}}, name: {{}}, size: {shown}, kind: {shown}}}}}");
+    let request = format!("{{properties: {{name: {{}}, size: {sent}}}}}");
+    let inferred = infer("/pools/", Some(&pools(&answer, &request, "{}"))).unwrap();
+    assert_eq!(steps(inferred, OperationName::Get), expected);
+}
+
 #[rstest]
 #[case::array("{type: array, items: {$ref: '#/components/schemas/Pool'}}", "")]
 #[case::one("{properties: {count: {}, found: {items: {$ref: '#/components/schemas/Pool'}}}}", "")]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 
+use super::choices::{self, choices};
 use super::hal;
 use super::target::Target;
 use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem, only};
@@ -28,6 +29,8 @@ pub struct Shape {
     pub lists_names: bool,
     /// Whether the id of a resource is only in its link.
     pub is_linked: bool,
+    /// The attributes that answers show as choices with labels.
+    pub choices: Vec<String>,
 }
 
 impl Shape {
@@ -54,7 +57,10 @@ impl Shape {
         let lists_directly = embedded.is_some() || list.is_some_and(|list| document.items(&list).is_some());
         let is_linked =
             lists_directly && resource.as_ref().is_some_and(|resource| hal::is_linked(document, resource));
-        Self { resource, envelope, entries, embedded, lists_names, is_linked }
+        let requests = create.into_iter().chain(item.and_then(PathItem::update));
+        let choices = resource.as_ref().map(|resource| choices(document, resource, requests));
+        let choices = choices.unwrap_or_default();
+        Self { resource, envelope, entries, embedded, lists_names, is_linked, choices }
     }
 
     /// Returns the jq expression that selects the entries of a list.
@@ -65,11 +71,12 @@ impl Shape {
         self.entries.as_deref().map(member_expression)
     }
 
-    /// Returns the jq expression that selects the resource of a read.
+    /// Returns the jq expression that selects the resource of a read, as requests state it.
     pub fn read_expression(&self) -> Option<String> {
         let held = self.envelope.as_deref().map(member_expression);
         let id = self.is_linked.then(|| hal::ID.to_owned());
-        held.into_iter().chain(id).reduce(|held, id| format!("{held} | {id}"))
+        let steps = held.into_iter().chain(id).chain(choices::values(&self.choices));
+        steps.reduce(|before, step| format!("{before} | {step}"))
     }
 }
 

@@ -1,0 +1,36 @@
+//! Choices that answers show with a label, such as `{"value": "active", "label": "Active"}`, and requests state as the
+//! value alone, as `NetBox` does.
+
+use crate::metadata::openapi::{ApiOperation, OpenApi};
+use crate::metadata::transform::member_expression;
+use crate::payload::pointer::Pointer;
+
+/// The members of a choice in answers.
+const MEMBERS: [&str; 3] = ["id", "label", "value"];
+
+/// Returns the attributes of `resource` in answers that are choices, and that the `requests` state as values.
+pub fn choices<'o>(
+    document: &OpenApi,
+    resource: &Pointer,
+    requests: impl Iterator<Item = &'o ApiOperation>,
+) -> Vec<String> {
+    let is_choice = |schema: &Pointer| {
+        let members = document.members(schema);
+        members.contains_key("label")
+            && members.contains_key("value")
+            && members.keys().all(|name| MEMBERS.contains(&name.as_str()))
+    };
+    let mut shown = document.members(resource);
+    shown.retain(|_, schema| is_choice(schema));
+    let sent = requests.filter_map(ApiOperation::structured_request_schema);
+    let sent = sent.flat_map(|schema| document.members(schema));
+    let values = sent.filter(|(_, schema)| !document.is_object(schema)).map(|(name, _)| name);
+    let values: Vec<String> = values.collect();
+    shown.into_keys().filter(|name| values.contains(name)).collect()
+}
+
+/// Returns the jq expression that replaces choices by their values; `None` without choices. Null stays.
+pub fn values(choices: &[String]) -> Option<String> {
+    let members: Vec<String> = choices.iter().map(|name| member_expression(name)).collect();
+    (!members.is_empty()).then(|| format!("({} | objects) |= .value", members.join(", ")))
+}
