@@ -1,6 +1,7 @@
 //! Answers of real products: numbers, names, failures and attributes that are unusual.
 
-use serde_json::json;
+use rstest::rstest;
+use serde_json::{Value, json};
 
 use crate::api_server::{Answer, ApiServer, Ids, Request};
 use crate::safety::Place;
@@ -280,22 +281,33 @@ fn members_are_saved_in_the_formats_of_their_answers() {
     assert_eq!(run.code, 0, "{run}");
 }
 
-/// A member that cannot be read prevents the import of its collection, unless it is excluded.
-#[test]
-fn excluded_members_are_not_read() {
-    let server = ApiServer::start(&["/objects"], |request, store| match request.path.as_str() {
-        "/objects" => Answer::json(200, &json!(["a", "page"])),
+/// The others are saved, whether the list shows names or entries with fewer attributes.
+#[rstest]
+#[case::names(json!(["a", "page", "z"]), "operations: {list: {mode: names, pagination: {style: none}}}\n")]
+#[case::entries(
+    json!([{"id": "a", "name": "the first"}, {"id": "page"}, {"id": "z"}]),
+    "operations: {list: {pagination: {style: none}}}\n"
+)]
+fn a_member_that_cannot_be_read_does_not_prevent_the_import(#[case] list: Value, #[case] metadata: &str) {
+    let server = ApiServer::start(&["/objects"], move |request, store| match request.path.as_str() {
+        "/objects" => Answer::json(200, &list),
         "/objects/page" => Answer::html(200),
         _ => request.rest(store, Ids::Stated("id")),
     });
-    server.put("/objects/a", json!({"id": "a"}));
-    let metadata = "operations: {list: {mode: names, pagination: {style: none}}}\n";
+    server.put("/objects/a", json!({"id": "a", "name": "the first", "size": 1}));
+    server.put("/objects/z", json!({"id": "z", "size": 2}));
     let place = Place::new(server, &[("objects/_/metadata.yaml", metadata)]);
     let run = place.run(&["import"]);
-    assert!(run.code == 2 && run.stdout.contains("/objects  not imported: "), "{run}");
+    let failure = "/objects  not imported: /objects/page could not be read: ";
+    assert!(run.code == 2 && run.stdout.contains("/objects  2 saved\n"), "{run}");
+    assert!(run.stdout.contains(failure) && run.stdout.contains("2 resources saved, 0 existing, 1"), "{run}");
+    assert!(place.has("objects/a/resource.json") && place.has("objects/z/resource.json"));
+    // All members of a collection are saved, or none.
+    let run = place.run(&["resource", "save", "/objects/", "--force"]);
+    assert_eq!(run.code, 2, "{run}");
     place.server.clear_log();
     let run = place.run(&["import", "--exclude", "page"]);
-    assert!(run.code == 0 && run.stdout.contains("/objects  1 saved"), "{run}");
+    assert!(run.code == 0 && run.stdout.contains("/objects  0 saved, 2 existing"), "{run}");
     assert!(place.server.log().iter().all(|request| request.path != "/objects/page"), "{run}");
 }
 

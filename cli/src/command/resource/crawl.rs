@@ -153,6 +153,7 @@ impl Crawl {
         at: Place,
         mut members: Members,
     ) -> Result<BTreeSet<Place>, Failure> {
+        self.fail_unread(&at, &mut members);
         let unplaced = Unplaced::take(&at.path, &mut members);
         let lacks_alias = members.entries.values().any(|entry| entry.states.id && !entry.states.alias);
         if !unplaced.is_empty() || members.nameless > 0 || lacks_alias {
@@ -187,6 +188,15 @@ impl Crawl {
     pub fn fail(&mut self, at: &Place, failure: Failure) {
         let first = || Unlisted { count: 0, at: at.path.clone(), failure };
         self.unlisted.entry(at.pattern.clone()).or_insert_with(first).count += 1;
+    }
+
+    /// Records the members that could not be read, and removes them.
+    pub fn fail_unread(&mut self, at: &Place, members: &mut Members) {
+        let mut unread = std::mem::take(&mut members.unread).into_iter();
+        let Some((member, first)) = unread.next() else { return };
+        let more = if unread.len() == 0 { String::new() } else { format!("; and {} more", unread.len()) };
+        let message = format!("{member} could not be read: {first}{more}");
+        self.fail(at, Failure::new(first.category(), message));
     }
 
     /// Removes the collections that no request can change according to the `OpenAPI` document, except `wanted` and those

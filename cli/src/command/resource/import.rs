@@ -200,14 +200,15 @@ impl ImportOptions {
                 crawl.fail(&at, further_pages(&at.path));
             }
             listed.unplaced.note(&at.path, invocation);
-            let total = listed.members.entries.len();
             let change = match self.select(workspace, store, &at.path, &mut listed.members).await {
-                Ok(()) => self.change(workspace, store, listed, crawl),
+                Ok(existing) => {
+                    crawl.fail_unread(&at, &mut listed.members);
+                    self.change(workspace, store, listed, crawl)
+                        .map(|(change, saved)| (change, (saved, existing)))
+                }
                 Err(failure) => Err(failure),
             };
-            let added = change.and_then(|(change, saved)| {
-                checked.add(authoring, &at, Some(change), (saved, total - saved))
-            });
+            let added = change.and_then(|(change, counts)| checked.add(authoring, &at, Some(change), counts));
             if let Err(failure) = added {
                 crawl.fail(&at, failure);
             }
@@ -254,15 +255,16 @@ impl ImportOptions {
         Ok((Some(renamed), crawl))
     }
 
-    /// Removes the members that exist in the repository. `--force` overwrites them, except those at another path. The
-    /// others get the payloads that reads of them show.
+    /// Removes the members that exist in the repository, and returns their number. `--force` overwrites them, except those
+    /// at another path. The others get the payloads that reads of them show.
     async fn select(
         &self,
         workspace: &Workspace<'_>,
         store: &Store,
         collection: &LogicalPath,
         members: &mut Members,
-    ) -> Result<(), Failure> {
+    ) -> Result<usize, Failure> {
+        let total = members.entries.len();
         let (mut existing, mut others) = (BTreeMap::new(), BTreeMap::new());
         for (path, entry) in std::mem::take(&mut members.entries) {
             let is_declared = repository::resource_file(store.tree(), &path)?.is_some();
@@ -273,8 +275,9 @@ impl ImportOptions {
         if self.force {
             members.entries.extend(existing);
         }
+        let existing = total - members.entries.len();
         *members = remote.as_reads_show(collection, std::mem::take(members)).await?;
-        Ok(())
+        Ok(existing)
     }
 
     /// Returns the change that saves the members of a collection, and their number.

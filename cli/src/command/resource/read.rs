@@ -68,7 +68,7 @@ pub async fn remote(
     note_if_partial(path, &members, invocation);
     Unplaced::take(path, &mut members).note(path, invocation);
     if view == View::Read {
-        members = remote.as_reads_show(path, members).await?;
+        members = remote.as_reads_show(path, members).await?.all_read()?;
     }
     Item::listed(members, &workspace.metadata).map(Read::Collection)
 }

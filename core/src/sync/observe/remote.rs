@@ -7,8 +7,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::{StreamExt as _, TryStreamExt as _};
-
 use super::lists::List;
 use super::other_id::{Read, is_another, is_at_other_id, is_not_found, rejects_address};
 use super::parents::is_below_number;
@@ -28,7 +26,7 @@ use crate::sync::tasks::blocking;
 const FORMER: usize = 4 << 20;
 
 /// The object at a path of the server.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Found {
     /// A resource.
     Resource(Box<Observed>),
@@ -37,7 +35,7 @@ pub enum Found {
 }
 
 /// The members of a collection.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Members {
     /// The entries of the list, by the path of each member.
     pub entries: BTreeMap<LogicalPath, Entry>,
@@ -47,6 +45,8 @@ pub struct Members {
     pub nameless: usize,
     /// The aliases that cannot be part of a path, such as `..`.
     pub pathless: Vec<String>,
+    /// The members that the list shows and that could not be read.
+    pub unread: Vec<(LogicalPath, SyncError)>,
     /// Whether the server does not know the list.
     pub unlisted: bool,
     /// The path of the collection on the server, if the ids of its parents differ from their names.
@@ -144,10 +144,11 @@ impl Remote {
     /// Lists the collection at `path`. If the list only shows names, reads each member. Two members with the same path
     /// are a conflict.
     pub async fn list(&self, path: &LogicalPath) -> Result<Members, SyncError> {
-        self.list_without(path, &|_, _| false).await
+        self.list_without(path, &|_, _| false).await?.all_read()
     }
 
-    /// Like [`Self::list`], but neither reads nor returns the members that `excludes` states.
+    /// Like [`Self::list`], but neither reads nor returns the members that `excludes` states, and returns those that could
+    /// be read if others could not.
     pub async fn list_without(
         &self,
         path: &LogicalPath,
@@ -171,25 +172,25 @@ impl Remote {
             }
             Some(list) => (path.clone(), list?),
         };
-        let List { entries: Entries { named, nameless, .. }, doubt, .. } = list;
-        let (mut named, pathless): (Vec<_>, Vec<_>) =
-            named.into_iter().partition(|entry| entry.path(path, rules.path_names()).is_ok());
-        let pathless = pathless.into_iter().map(|entry| entry.alias).collect();
-        let names = rules.path_names();
-        named.retain(|entry| !entry.path(path, names).is_ok_and(|member| excludes(&member, entry)));
+        let List { entries: Entries { named: listed, nameless, .. }, doubt, .. } = list;
+        let (mut named, mut unread, mut pathless) = (Vec::new(), Vec::new(), Vec::new());
+        for entry in listed {
+            match entry.path(path, rules.path_names()) {
+                Ok(member) if excludes(&member, &entry) => {}
+                Ok(member) => named.push((member, entry)),
+                Err(_) => pathless.push(entry.alias),
+            }
+        }
         // An entry is not what a read of the member shows.
         if rules.lists_names() || rules.reads_from_list() {
             let count = named.len();
-            let whole = futures::stream::iter(named).map(|entry| self.with_payload(path, &located, entry));
-            let whole = whole.buffered(self.session.client.max_concurrency());
-            named = whole.try_filter_map(|entry| async { Ok(entry) }).try_collect().await?;
+            (named, unread) = self.read_members(path, &located, named).await?;
             if named.is_empty() && count > 0 && !rules.reads_from_list() {
                 return Err(SyncError::NoMembers(path.clone(), count));
             }
         }
         let mut entries = BTreeMap::new();
-        for entry in named {
-            let at = entry.path(path, rules.path_names())?;
+        for (at, entry) in named {
             let id = entry.remote_id.clone();
             if let Some(Entry { alias, remote_id, .. }) = entries.insert(at, entry) {
                 let (collection, ids) = (path.clone(), [remote_id, id]);
@@ -198,50 +199,7 @@ impl Remote {
         }
         let (partial, located) =
             (matches!(doubt, Some(Doubt::Cut)), Some(located).filter(|located| located != path));
-        Ok(Members { entries, partial, nameless, pathless, unlisted: false, located })
-    }
-
-    /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.
-    /// The collection has the path `located` on the server.
-    pub(super) async fn with_payload(
-        &self,
-        collection: &LogicalPath,
-        located: &LogicalPath,
-        entry: Entry,
-    ) -> Result<Option<Entry>, SyncError> {
-        let names = self.rules(collection).await?.path_names();
-        let path = entry.path(located, names)?;
-        let rules = self.rules(&path).await?;
-        let declared = (collection != located).then(|| entry.path(collection, names)).transpose()?;
-        let read = if rules.reads_from_list() {
-            let member = Resource { declared, ..Resource::named(path, rules, entry.payload.clone())? };
-            let (member, lacking) = self.with_template_values(self.with_reader(&member)).await?;
-            lacking.map_or(Ok(()), Err)?;
-            self.of_entry(&member, &entry).await
-        } else {
-            let named = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
-                Ok(member) => member,
-                // Its names are more than its path shows.
-                Err(_) => Resource { seeded: true, ..Resource::named(path, rules, entry.payload.clone())? },
-            };
-            let member = Resource { declared, ..named };
-            let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
-            match self.read_listed(&member, &entry).await {
-                // Some servers answer with another resource if the address is wrong.
-                Ok(observed) if states_names(&observed) && is_another(&observed, &names) => {
-                    Err(observed.at.undecided(Doubt::AnotherThere(names.remote_id)))
-                }
-                read => read,
-            }
-        };
-        match read {
-            Ok(Observed { payload, descriptor, .. }) => {
-                let format = descriptor.map(Box::new);
-                Ok(payload.map(|payload| Entry { payload, format, ..entry }))
-            }
-            Err(error) if error.category() == Category::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(Members { entries, partial, nameless, pathless, unread, unlisted: false, located })
     }
 
     /// Reads one resource. A proven absence is a result; otherwise, absence is an error.
@@ -516,7 +474,7 @@ impl Remote {
     }
 
     /// Reads the resource of a list entry by the names in the entry. If it cannot be read, the entry is the content.
-    async fn read_listed(&self, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
+    pub(super) async fn read_listed(&self, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
         let at = wanted.with_remote_id(&entry.remote_id);
         let identity = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
         // A name without members has no values for templates.
@@ -548,14 +506,6 @@ impl Remote {
 fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, RepositoryError> {
     let file = repository::resource_file(tree, path)?;
     file.map(|file| repository::read_payload_within(tree, &file, FORMER)).transpose()
-}
-
-/// Whether the answer states its id, or metadata states that its alias is the id.
-fn states_names(observed: &Observed) -> bool {
-    let rules = &observed.at.rules;
-    let states_id = |payload| rules.observed_id(payload).is_some();
-    rules.identity().any_explicit()
-        && (rules.identity().is_one() || observed.payload.as_ref().is_some_and(states_id))
 }
 
 /// Whether `wanted` has only one name, and the answer at its address shows no other one.

@@ -1,22 +1,28 @@
 //! The members of a list as reads of each of them show them, for files.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
+use http::StatusCode;
 
+use super::other_id::is_another;
 use super::remote::Members;
 use super::server::Remote;
+use crate::error::{Categorized as _, Category};
 use crate::metadata::transform::member_expression;
+use crate::metadata::{Entry, Identity};
 use crate::path::LogicalPath;
 use crate::payload::{Object, Value};
-use crate::sync::model::SyncError;
+use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
 impl Remote {
     /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one. If
     /// its read shows the same as the list in JSON, or fails, the list is used for the others, too; otherwise they are read.
     ///
     /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
-    /// server. Also fails if the read cannot be made: a file with an entry of the list may lack attributes.
+    /// server. Also fails if the read cannot be made: a file with an entry of the list may lack attributes. If others
+    /// cannot be read, they are in `unread`.
     pub async fn as_reads_show(&self, path: &LogicalPath, members: Members) -> Result<Members, SyncError> {
         let located = members.located.as_ref().unwrap_or(path);
         let largest = members.entries.iter().max_by_key(|(_, entry)| entry.payload.weight());
@@ -38,14 +44,99 @@ impl Remote {
         if let Some(member) = envelope(&read.payload, &listed) {
             return Err(SyncError::Enveloped(path.clone(), member_expression(member)));
         }
-        let reads = futures::stream::iter(members.entries).map(|(at, entry)| async move {
-            let read = self.with_payload(path, located, entry).await?;
-            Ok::<_, SyncError>(read.map(|entry| (at, entry)))
-        });
-        let reads = reads.buffered(self.session.client.max_concurrency());
-        let entries = reads.try_filter_map(|read| async { Ok(read) }).try_collect().await?;
-        Ok(Members { entries, ..members })
+        let (entries, unread) = self.read_members(path, located, members.entries).await?;
+        Ok(Members { entries: entries.into_iter().collect(), unread, ..members })
     }
+
+    /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.
+    /// The collection has the path `located` on the server.
+    async fn with_payload(
+        &self,
+        collection: &LogicalPath,
+        located: &LogicalPath,
+        entry: Entry,
+    ) -> Result<Option<Entry>, SyncError> {
+        let names = self.rules(collection).await?.path_names();
+        let path = entry.path(located, names)?;
+        let rules = self.rules(&path).await?;
+        let declared = (collection != located).then(|| entry.path(collection, names)).transpose()?;
+        let read = if rules.reads_from_list() {
+            let member = Resource { declared, ..Resource::named(path, rules, entry.payload.clone())? };
+            let (member, lacking) = self.with_template_values(self.with_reader(&member)).await?;
+            lacking.map_or(Ok(()), Err)?;
+            self.of_entry(&member, &entry).await
+        } else {
+            let named = match Resource::by_path(path.clone(), Arc::clone(&rules)) {
+                Ok(member) => member,
+                // Its names are more than its path shows.
+                Err(_) => Resource { seeded: true, ..Resource::named(path, rules, entry.payload.clone())? },
+            };
+            let member = Resource { declared, ..named };
+            let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
+            match self.read_listed(&member, &entry).await {
+                // Some servers answer with another resource if the address is wrong.
+                Ok(observed) if states_names(&observed) && is_another(&observed, &names) => {
+                    Err(observed.at.undecided(Doubt::AnotherThere(names.remote_id)))
+                }
+                read => read,
+            }
+        };
+        match read {
+            Ok(Observed { payload, descriptor, .. }) => {
+                let format = descriptor.map(Box::new);
+                Ok(payload.map(|payload| Entry { payload, format, ..entry }))
+            }
+            Err(error) if error.category() == Category::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the members that exist with the payloads that reads of them show, and those that could not be read. Fails
+    /// with the first error if no member could be read, or if the server does not answer or rejects the credentials.
+    pub(super) async fn read_members(
+        &self,
+        collection: &LogicalPath,
+        located: &LogicalPath,
+        members: impl IntoIterator<Item = (LogicalPath, Entry)>,
+    ) -> Result<(Vec<(LogicalPath, Entry)>, Vec<(LogicalPath, SyncError)>), SyncError> {
+        let reads = futures::stream::iter(members).map(|(member, entry)| async move {
+            let read = self.with_payload(collection, located, entry).await;
+            (member, read)
+        });
+        let mut reads = reads.buffered(self.session.client.max_concurrency());
+        let (mut read, mut unread) = (Vec::new(), Vec::new());
+        while let Some((member, result)) = reads.next().await {
+            match result {
+                Ok(entry) => read.extend(entry.map(|entry| (member, entry))),
+                Err(error) if concerns_all(&error) => return Err(error),
+                Err(error) => unread.push((member, error)),
+            }
+        }
+        if read.is_empty() && !unread.is_empty() {
+            return Err(unread.swap_remove(0).1);
+        }
+        Ok((read, unread))
+    }
+}
+
+impl Members {
+    /// Fails with the first error if members could not be read.
+    pub fn all_read(mut self) -> Result<Self, SyncError> {
+        if self.unread.is_empty() { Ok(self) } else { Err(self.unread.swap_remove(0).1) }
+    }
+}
+
+/// Whether the answer states its id, or metadata states that its alias is the id.
+fn states_names(observed: &Observed) -> bool {
+    let rules = &observed.at.rules;
+    let states_id = |payload| rules.observed_id(payload).is_some();
+    rules.identity().any_explicit()
+        && (rules.identity().is_one() || observed.payload.as_ref().is_some_and(states_id))
+}
+
+/// Whether the reads of other members would fail with this error, too.
+fn concerns_all(error: &SyncError) -> bool {
+    error.category() == Category::Transport || error.http_status() == Some(StatusCode::UNAUTHORIZED)
 }
 
 /// Returns the member of a read that has the content of the entry, if the read has an envelope: it has few members of
