@@ -113,7 +113,7 @@ impl Attempt<'_> {
         if observed.payload.is_none() && !desired.rules.resolved().singleton {
             // Each further run would create one more.
             let id = given::another(update, &desired, response);
-            let alias = given::alias(&desired, response);
+            let alias = given::alias(update, &desired, response);
             self.lose(&desired, id, alias.as_deref(), given::Statement::by(update, response)).await;
             return Err(SyncError::Vanished(self.path(), response.status.as_u16()));
         }

@@ -370,7 +370,7 @@ impl Attempt<'_> {
         let (path, status) = (self.path(), response.status.as_u16());
         // An accepted create may fail later.
         if response.status != StatusCode::ACCEPTED {
-            let alias = given::alias(desired, response);
+            let alias = given::alias(self.call, desired, response);
             let stated = given::Statement::by(self.call, response);
             let lost = self.lose(desired, id, alias.as_deref(), stated).await;
             if let (Some((_, true)), Some(alias)) = (lost, alias) {

@@ -51,9 +51,9 @@ pub fn another(call: &Call, desired: &Resource, response: &Response) -> Option<S
 
 /// Returns the alias in the answer to the create of `desired`, if it is another one, and metadata states the
 /// alias beside the id. Returns no secret.
-pub fn alias(desired: &Resource, response: &Response) -> Option<String> {
+pub fn alias(call: &Call, desired: &Resource, response: &Response) -> Option<String> {
     let (rules, identity) = (&desired.rules, desired.rules.identity());
-    let answer = response.decode_briefly(rules.payload_type());
+    let answer = answer(call, response, rules.payload_type());
     let alias = identity.alias().evaluate(&answer).ok();
     let is_another = |alias: &String| !alias.is_empty() && *alias != desired.identity.alias;
     let names = identity.any_explicit() && !identity.is_one() && !rules.has_secret_alias();

@@ -490,7 +490,7 @@ impl Execution {
         }
         if self.writer.has_created(&path) {
             return not_deleted(format!(
-                "this run has created it, and the server {}; correct the file, or state operations.compare.transforms",
+                "this run has written it, and the server {}; correct the file, or state operations.compare.transforms",
                 shown_instead(&action.differences, false)
             ));
         }
