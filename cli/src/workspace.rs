@@ -14,7 +14,7 @@ use declarest_core::metadata::openapi::OpenApi;
 use declarest_core::metadata::{Api, Metadata, Source};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{DirTree, EmptyTree, Store, Tree};
-use declarest_core::server::{Client, OpenApiLoader, OpenApiSource};
+use declarest_core::server::{Client, FetchedOpenApi, OpenApiSource};
 use declarest_core::sync::{self, Remote, Resource, Session, SyncError, WrittenValues};
 
 use crate::context::{MetadataSource, ProxiedComponent, ResolvedContext};
@@ -237,10 +237,10 @@ async fn open_api(
         (None, Some(OpenApiHint::Url(url))) => OpenApiSource::parse(url.as_str())?,
         (None, None) => return Ok(None),
     };
-    let document = OpenApiLoader::new(client.clone(), source).load().await?;
+    let fetched = FetchedOpenApi::fetch(client, source, None, None).await?;
     // The document may be at another path of the server than its API.
     context.statuses.forget();
-    Ok(Some(document))
+    Ok(Some(fetched.document))
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {

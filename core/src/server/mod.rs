@@ -21,7 +21,7 @@ pub use error::{Sent, ServerError};
 pub use gate::{DEFAULT_CONCURRENCY, Gate, GateStatus, MAX_CONCURRENCY, Throttling};
 pub use oauth2::{Grant, OAuth2, TokenRenewal};
 pub use observer::{RequestObserver, TokenNeed};
-pub use openapi::{FetchedOpenApi, OpenApiLoadError, OpenApiLoader, OpenApiSource, download};
+pub use openapi::{FetchedOpenApi, OpenApiLoadError, OpenApiSource, download};
 pub(crate) use request::percent_decoded;
 pub use request::{BaseUrl, Body, Request};
 pub use response::{Detour, Paging, Response};

@@ -9,7 +9,7 @@ use declarest_core::error::{Categorized, Category};
 use declarest_core::proxy::Proxy;
 use declarest_core::secrets::Secret;
 use declarest_core::server::{
-    Auth, BaseUrl, Client, Grant, OAuth2, OpenApiLoader, OpenApiSource, Request, RequestObserver, Settings,
+    Auth, BaseUrl, Client, FetchedOpenApi, Grant, OAuth2, OpenApiSource, Request, RequestObserver, Settings,
 };
 use declarest_core::transport::{Connector, TlsConfig, TlsFiles, TlsSettings};
 use http::Method;
@@ -120,7 +120,7 @@ async fn a_document_elsewhere_is_fetched_without_credentials() {
     let known = client(&front, authority.identity("client", &[]).presented(authority.trusted()));
     let load = async |front: &Front| {
         let source = OpenApiSource::parse(&url(front, "/openapi.json")).unwrap();
-        OpenApiLoader::new(known.clone(), source).load().await.map(drop)
+        FetchedOpenApi::fetch(&known, source, None, None).await.map(drop)
     };
     load(&front).await.unwrap();
     let error = load(&elsewhere).await.unwrap_err();

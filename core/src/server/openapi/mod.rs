@@ -8,17 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::{BoxFuture, Shared};
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{Method, StatusCode};
-use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
-use tracing::Instrument as _;
 use url::Url;
 
 use self::kept::Stored;
-use self::shared::Unshared;
 use super::header::Header;
 use super::wire::BODY_LIMIT;
 use super::{Client, Request, Response, ServerError};
@@ -214,7 +209,7 @@ impl FetchedOpenApi {
             }
         };
         let place = source.to_string();
-        let document = parsed(&place, bytes.clone()).await?;
+        let document = shared::document(&place, bytes.clone()).await?;
         // Writing a large document takes long.
         let stored = tokio::task::spawn_blocking(move || {
             let mut fetched = Self::new(document, source, answer.as_ref());
@@ -258,78 +253,14 @@ impl fmt::Debug for FetchedOpenApi {
     }
 }
 
-type Flight = Shared<BoxFuture<'static, Result<Arc<OpenApi>, OpenApiLoadError>>>;
-
-/// Loads the document of one server at the first use, and keeps it for its lifetime. Clones share the document.
-#[derive(Clone)]
-pub struct OpenApiLoader {
-    shared: Arc<Loading>,
-}
-
-struct Loading {
-    client: Client,
-    source: OpenApiSource,
-    /// The last attempt, which may still be running.
-    flight: Mutex<Option<Flight>>,
-}
-
-impl OpenApiLoader {
-    /// Returns a loader that has read nothing yet, see [`FetchedOpenApi::fetch`].
-    pub fn new(client: Client, source: OpenApiSource) -> Self {
-        Self { shared: Arc::new(Loading { client, source, flight: Mutex::default() }) }
-    }
-
-    /// Returns the document. Concurrent callers share one attempt and its outcome. A failure is not kept, so a later
-    /// call tries again. The caller must not hold a slot of the client's gate.
-    pub async fn load(&self) -> Result<Arc<OpenApi>, OpenApiLoadError> {
-        let flight = self.flight();
-        flight.await
-    }
-
-    fn flight(&self) -> Flight {
-        // No thread panics while it holds the lock.
-        let mut current = self.shared.flight.lock();
-        if let Some(flight) = current.as_ref().filter(|flight| !matches!(flight.peek(), Some(Err(_)))) {
-            return flight.clone();
-        }
-        let (client, source) = (self.shared.client.clone(), self.shared.source.clone());
-        // On a separate task, because a caller may be cancelled while the request holds a slot.
-        let place = source.to_string();
-        let fetching = async move { FetchedOpenApi::fetch(&client, source, None, None).await };
-        let loading = tokio::spawn(fetching.in_current_span());
-        let flight = async move {
-            let fetched = loading.await.unwrap_or_else(|_| Err(OpenApiLoadError::Interrupted(place)));
-            fetched.map(|fetched| fetched.document)
-        };
-        let flight = flight.boxed().shared();
-        *current = Some(flight.clone());
-        flight
-    }
-}
-
-impl fmt::Debug for OpenApiLoader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenApiLoader").field("source", &self.shared.source).finish_non_exhaustive()
-    }
-}
-
 /// Fetches a document once and checks it. Returns its bytes, for a caller that stores them.
 pub async fn download(client: &Client, source: &OpenApiSource) -> Result<Bytes, OpenApiLoadError> {
     let bytes = match &source.0 {
         Place::File(file) => read(file).await?,
         Place::Url(url) => fetch(client, url, source, &[]).await?.body,
     };
-    parsed(&source.to_string(), bytes.clone()).await?;
+    shared::document(&source.to_string(), bytes.clone()).await?;
     Ok(bytes)
-}
-
-async fn parsed(place: &str, bytes: Bytes) -> Result<Arc<OpenApi>, OpenApiLoadError> {
-    let place = place.to_owned();
-    shared::document(bytes).await.map_err(|error| match error {
-        Unshared::Document(source) => OpenApiLoadError::Document { place, source },
-        Unshared::Memory(shortage) => OpenApiLoadError::Memory { place, shortage },
-        Unshared::Interrupted => OpenApiLoadError::Interrupted(place),
-    })
 }
 
 async fn read(file: &Path) -> Result<bytes::Bytes, OpenApiLoadError> {

@@ -7,24 +7,19 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
+use super::OpenApiLoadError;
 use crate::digest::sha256;
 use crate::memory::{self, Pool, Shortage};
 use crate::metadata::openapi::{OpenApi, OpenApiError};
 use crate::payload::MAX_WEIGHT;
 
-/// The reason why a document cannot be parsed.
-pub(super) enum Unshared {
-    Document(OpenApiError),
-    Memory(Shortage),
-    /// The thread that parses it failed.
-    Interrupted,
-}
-
 /// The documents in use, by their digests.
 static IN_USE: OnceLock<Mutex<HashMap<String, Weak<OpenApi>>>> = OnceLock::new();
 
-/// Returns the document in `bytes`, which is parsed if it is not in use.
-pub(super) async fn document(bytes: Bytes) -> Result<Arc<OpenApi>, Unshared> {
+/// Returns the document in `bytes`, which is parsed if it is not in use. Errors name the `place` that it came from.
+pub(super) async fn document(place: &str, bytes: Bytes) -> Result<Arc<OpenApi>, OpenApiLoadError> {
+    let place = || place.to_owned();
+    let lacking = |shortage| OpenApiLoadError::Memory { place: place(), shortage };
     // Only one document of unknown size is parsed at a time.
     let _turn = memory::turn().await;
     let documents = IN_USE.get_or_init(Mutex::default);
@@ -36,13 +31,13 @@ pub(super) async fn document(bytes: Bytes) -> Result<Arc<OpenApi>, Unshared> {
     let limit = memory::capacity(Pool::Artifacts).unwrap_or(MAX_WEIGHT).min(MAX_WEIGHT);
     // Parsing a large document takes long.
     let parsed = tokio::task::spawn_blocking(move || OpenApi::parse_within(&bytes, limit));
-    let document = match parsed.await.map_err(|_| Unshared::Interrupted)? {
+    let document = match parsed.await.map_err(|_| OpenApiLoadError::Interrupted(place()))? {
         Err(OpenApiError::TooHeavy) if limit < MAX_WEIGHT => {
-            return Err(Unshared::Memory(Shortage::TooLarge { pool: Pool::Artifacts, capacity: limit }));
+            return Err(lacking(Shortage::TooLarge { pool: Pool::Artifacts, capacity: limit }));
         }
-        parsed => parsed.map_err(Unshared::Document)?,
+        parsed => parsed.map_err(|source| OpenApiLoadError::Document { place: place(), source })?,
     };
-    let held = memory::reserve_now(Pool::Artifacts, document.weight()).map_err(Unshared::Memory)?;
+    let held = memory::reserve_now(Pool::Artifacts, document.weight()).map_err(lacking)?;
     let document = Arc::new(document.holding(held));
     let mut documents = documents.lock();
     documents.retain(|_, document| document.strong_count() > 0);

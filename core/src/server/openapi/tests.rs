@@ -1,10 +1,7 @@
 //! Tests of loading `OpenAPI` documents.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use axum::Router;
 use axum::http::HeaderMap;
-use axum::routing::get;
 use rstest::rstest;
 
 use super::*;
@@ -37,13 +34,15 @@ fn client(base_url: &str) -> Client {
     Client::new(settings, Arc::new(Gate::new(&Throttling::default()).unwrap()), None).unwrap()
 }
 
-/// Returns a loader for a URL that may be http.
-fn loader(base_url: &str, url: &str) -> OpenApiLoader {
-    OpenApiLoader::new(client(base_url), OpenApiSource(Place::Url(Url::parse(url).unwrap())))
+/// Loads the document at a URL that may be http.
+async fn load(base_url: &str, url: &str) -> Result<Arc<OpenApi>, OpenApiLoadError> {
+    let source = OpenApiSource(Place::Url(Url::parse(url).unwrap()));
+    FetchedOpenApi::fetch(&client(base_url), source, None, None).await.map(|fetched| fetched.document)
 }
 
-fn file_loader(file: &Path) -> OpenApiLoader {
-    OpenApiLoader::new(client("https://h.test"), OpenApiSource::parse(file.to_str().unwrap()).unwrap())
+async fn load_file(file: &Path) -> Result<Arc<OpenApi>, OpenApiLoadError> {
+    let source = OpenApiSource::parse(file.to_str().unwrap()).unwrap();
+    FetchedOpenApi::fetch(&client("https://h.test"), source, None, None).await.map(|fetched| fetched.document)
 }
 
 #[rstest]
@@ -88,7 +87,7 @@ async fn files(#[case] content: Option<&str>, #[case] expected: Option<Category>
     if let Some(content) = content {
         std::fs::write(&file, content).unwrap();
     }
-    let outcome = file_loader(&file).load().await;
+    let outcome = load_file(&file).await;
     assert_eq!(outcome.as_ref().err().map(Categorized::category), expected, "{outcome:?}");
     assert!(outcome.is_ok() || outcome.unwrap_err().to_string().contains("openapi.json"));
 }
@@ -96,7 +95,7 @@ async fn files(#[case] content: Option<&str>, #[case] expected: Option<Category>
 #[tokio::test]
 async fn a_directory_is_not_a_document() {
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(file_loader(directory.path()).load().await.unwrap_err().category(), Category::NotFound);
+    assert_eq!(load_file(directory.path()).await.unwrap_err().category(), Category::NotFound);
 }
 
 #[tokio::test]
@@ -104,61 +103,8 @@ async fn large_files_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("openapi.json");
     std::fs::File::create(&file).unwrap().set_len(BODY_LIMIT as u64 + 1).unwrap();
-    let error = file_loader(&file).load().await.unwrap_err();
+    let error = load_file(&file).await.unwrap_err();
     assert!(matches!(error, OpenApiLoadError::TooLarge { .. }), "{error}");
-}
-
-#[tokio::test]
-async fn a_success_is_kept_and_a_failure_is_not() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("openapi.json");
-    let loader = file_loader(&file);
-    assert!(loader.load().await.is_err());
-    std::fs::write(&file, DOCUMENT).unwrap();
-    let first = loader.load().await.unwrap();
-    std::fs::remove_file(&file).unwrap();
-    let second = loader.clone().load().await.unwrap();
-    assert!(Arc::ptr_eq(&first, &second));
-}
-
-#[tokio::test]
-async fn concurrent_callers_share_one_request() {
-    let requests = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&requests);
-    let origin = serve(Router::new().route(
-        "/openapi.json",
-        get(move || async move {
-            count.fetch_add(1, Ordering::SeqCst);
-            DOCUMENT
-        }),
-    ))
-    .await;
-    let loader = loader(&origin, &format!("{origin}/openapi.json"));
-    let documents = futures::future::join_all((0..8).map(|_| loader.load())).await;
-    assert!(documents.iter().all(|document| document.as_ref().unwrap().exact_path("/shops").is_some()));
-    assert_eq!(requests.load(Ordering::SeqCst), 1);
-}
-
-#[tokio::test]
-async fn the_next_caller_joins_an_abandoned_attempt() {
-    let requests = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&requests);
-    let origin = serve(Router::new().route(
-        "/openapi.json",
-        get(move || async move {
-            count.fetch_add(1, Ordering::SeqCst);
-            DOCUMENT
-        }),
-    ))
-    .await;
-    let loader = loader(&origin, &format!("{origin}/openapi.json"));
-    {
-        let abandoned = loader.load();
-        tokio::pin!(abandoned);
-        assert!(futures::poll!(&mut abandoned).is_pending());
-    }
-    assert!(loader.load().await.is_ok());
-    assert_eq!(requests.load(Ordering::SeqCst), 1);
 }
 
 #[rstest]
@@ -173,7 +119,7 @@ async fn the_next_caller_joins_an_abandoned_attempt() {
 async fn statuses(#[case] status: u16, #[case] expected: Category) {
     let status = axum::http::StatusCode::from_u16(status).unwrap();
     let origin = serve(Router::new().fallback(move || async move { (status, "no") })).await;
-    let error = loader(&origin, &format!("{origin}/openapi.json?key=s3cret")).load().await.unwrap_err();
+    let error = load(&origin, &format!("{origin}/openapi.json?key=s3cret")).await.unwrap_err();
     assert_eq!(error.category(), expected);
     let error = error.to_string();
     assert!(error.contains(&format!("{origin}/openapi.json: ")) && !error.contains("s3cret"), "{error}");
@@ -193,7 +139,7 @@ async fn credentials_stay_within_the_origin(#[case] own: bool, #[case] expected:
     let origin = serve(Router::new().fallback(headers)).await;
     let other = serve(Router::new()).await;
     let base = if own { format!("{origin}/api") } else { other };
-    let document = loader(&base, &format!("{origin}/openapi.json")).load().await.unwrap();
+    let document = load(&base, &format!("{origin}/openapi.json")).await.unwrap();
     assert!(document.exact_path(expected).is_some(), "{document:?}");
 }
 
@@ -202,14 +148,14 @@ async fn the_query_of_the_url_is_sent() {
     let router =
         Router::new().fallback(|uri: axum::http::Uri| async move { format!("paths: {{{uri}: {{}}}}") });
     let origin = serve(router).await;
-    let document = loader(&origin, &format!("{origin}/a?v=3")).load().await.unwrap();
+    let document = load(&origin, &format!("{origin}/a?v=3")).await.unwrap();
     assert!(document.exact_path("/a?v=3").is_some(), "{document:?}");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_not_a_document_is_rejected() {
     let origin = serve(Router::new().fallback(|| async { "<html>" })).await;
-    let error = loader(&origin, &format!("{origin}/a")).load().await.unwrap_err();
+    let error = load(&origin, &format!("{origin}/a")).await.unwrap_err();
     assert_eq!(error.category(), Category::Validation);
     assert_eq!(error.to_string(), format!("{origin}/a: the OpenAPI document is a string, not an object"));
 }
