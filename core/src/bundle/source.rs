@@ -1,15 +1,12 @@
 //! Opens bundles from the cache or, if it has no valid entry, from their source.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::StatusCode;
-use parking_lot::Mutex;
 use semver::Version;
-use tokio::sync::OnceCell;
 use url::Url;
 
 use super::cache::{ArchiveState, Lock, Provenance, Ready, Slot, digest_of, remove};
@@ -63,19 +60,11 @@ impl Options {
     }
 }
 
-/// Opens bundles. Clones share connections and resolved tags; a process should have one for each set of options.
+/// Opens bundles.
 #[derive(Clone, Debug)]
 pub struct BundleSource {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
     options: Options,
     limits: Limits,
-    client: OnceCell<reqwest::Client>,
-    /// The resolved tags; each one is requested once.
-    resolved: Mutex<HashSet<String>>,
 }
 
 impl BundleSource {
@@ -85,8 +74,7 @@ impl BundleSource {
     }
 
     pub(super) fn with_limits(options: Options, limits: Limits) -> Self {
-        let (client, resolved) = (OnceCell::new(), Mutex::default());
-        Self { shared: Arc::new(Shared { options, limits, client, resolved }) }
+        Self { options, limits }
     }
 
     /// Finds the bundle that `reference` names, fetches it to this machine if necessary, and validates it.
@@ -94,7 +82,7 @@ impl BundleSource {
     /// A directory is used in place, and is validated each time. All other bundles are unpacked into the cache, and
     /// validated once. A release, an archive on a web server and a digest are then not requested again (but see
     /// [`Options::revalidates`]). A local archive is read again if its size or modification time changed. A tag is
-    /// resolved once per source. If a repeated request fails, the cached copy is used, with a warning.
+    /// resolved each time. If a repeated request fails, the cached copy is used, with a warning.
     ///
     /// If several processes open the same reference at the same time, only one of them downloads it.
     pub async fn open(&self, reference: &Reference) -> Result<Bundle, BundleError> {
@@ -102,11 +90,11 @@ impl BundleSource {
             Reference::Path(path) => self.open_path(path).await,
             Reference::Url(url) => self.open_archive(reference, url, None).await,
             Reference::Release { name, version } => {
-                let url = Url::parse(&self.shared.options.releases);
+                let url = Url::parse(&self.options.releases);
                 let url = url.and_then(|base| Reference::release_url(&base, name, version));
                 let url = url.map_err(|error| BundleError::Reference {
                     reference: reference.to_string(),
-                    reason: format!("has no URL below \"{}\": {error}", self.shared.options.releases),
+                    reason: format!("has no URL below \"{}\": {error}", self.options.releases),
                 })?;
                 self.open_archive(reference, &url, Some((name.clone(), version.clone()))).await
             }
@@ -125,7 +113,7 @@ impl BundleSource {
         };
         let text = reference.to_string();
         let expected = self.expected(text.clone(), identity);
-        let (_, kept) = locked(&Slot::new(&self.shared.options.cache, reference), &expected).await?;
+        let (_, kept) = locked(&Slot::new(&self.options.cache, reference), &expected).await?;
         let stale = BundleWarning::Stale { reference: text, reason: reason.to_owned() };
         Ok(kept.map(|ready| bundle(ready.content, ready.provenance.digest, Some(stale))))
     }
@@ -133,7 +121,7 @@ impl BundleSource {
     async fn open_path(&self, path: &Path) -> Result<Bundle, BundleError> {
         let path = absolute(path)?;
         let expected = self.expected(path.display().to_string(), None);
-        let cache = self.shared.options.cache.clone();
+        let cache = self.options.cache.clone();
         blocking(move || {
             let metadata = std::fs::metadata(&path).map_err(|error| missing(&path, error))?;
             if metadata.is_dir() {
@@ -170,10 +158,10 @@ impl BundleSource {
     ) -> Result<Bundle, BundleError> {
         let text = reference.to_string();
         // The content of a release never changes.
-        let is_final = identity.is_some() || !self.shared.options.revalidates;
+        let is_final = identity.is_some() || !self.options.revalidates;
         let expected = self.expected(text.clone(), identity);
         // Use the cached copy if it cannot change.
-        let slot = Slot::new(&self.shared.options.cache, reference);
+        let slot = Slot::new(&self.options.cache, reference);
         let (lock, kept) = locked(&slot, &expected).await?;
         let kept = match kept {
             Some(ready) if is_final => return Ok(bundle(ready.content, ready.provenance.digest, None)),
@@ -202,11 +190,11 @@ impl BundleSource {
         expected: &Expected,
         kept: Option<&Ready>,
     ) -> Result<Option<Ready>, BundleError> {
-        let (place, options) = (slot.download(), &self.shared.options);
+        let (place, options) = (slot.download(), &self.options);
         let condition = kept.and_then(|ready| ready.provenance.condition.as_ref());
-        let (client, access) = (self.client().await?, options.access.as_ref());
-        let limits = &self.shared.limits;
-        let made_of = match fetch::archive(client, access, url, condition, &place, limits).await {
+        let (client, access) = (self.client()?, options.access.as_ref());
+        let limits = &self.limits;
+        let made_of = match fetch::archive(&client, access, url, condition, &place, limits).await {
             Ok(None) => return Ok(None),
             Ok(Some(downloaded)) => {
                 let Downloaded { digest, condition } = downloaded;
@@ -220,20 +208,16 @@ impl BundleSource {
     async fn open_artifact(&self, reference: &Reference, oci: &OciReference) -> Result<Bundle, BundleError> {
         let text = reference.to_string();
         let expected = self.expected(text.clone(), None);
-        // Use the cached copy if it cannot change, or if the tag was already resolved.
-        let slot = Slot::new(&self.shared.options.cache, reference);
+        // Use the cached copy if it cannot change.
+        let slot = Slot::new(&self.options.cache, reference);
         let (lock, kept) = locked(&slot, &expected).await?;
-        let is_final = matches!(oci.version, OciVersion::Digest(_)) || self.is_resolved(&text);
+        let is_final = matches!(oci.version, OciVersion::Digest(_));
         if let Some(ready) = kept.filter(|_| is_final) {
             return Ok(bundle(ready.content, ready.provenance.digest, None));
         }
         // Otherwise request the artifact from the registry. The cached copy is only replaced by a complete and valid
         // one, so it still exists after an error.
-        let refreshed = self.refresh(oci, &slot, &lock, &expected).await;
-        if refreshed.is_ok() {
-            self.shared.resolved.lock().insert(text.clone());
-        }
-        let (ready, warning) = match refreshed {
+        let (ready, warning) = match self.refresh(oci, &slot, &lock, &expected).await {
             Ok(ready) => (ready, None),
             Err(error) => match ready(&slot, &expected).await? {
                 Some(ready) => {
@@ -254,9 +238,9 @@ impl BundleSource {
         lock: &Arc<Lock>,
         expected: &Expected,
     ) -> Result<Ready, BundleError> {
-        let (shared, client) = (&*self.shared, self.client().await?);
-        let credentials = shared.options.login.credentials(oci).await?;
-        let mut registry = Registry::new(client, oci, credentials, &shared.limits, BUNDLE_LAYER)?;
+        let client = self.client()?;
+        let credentials = self.options.login.credentials(oci).await?;
+        let mut registry = Registry::new(&client, oci, credentials, &self.limits, BUNDLE_LAYER)?;
         let artifact: Artifact = registry.resolve().await?;
         if let Some(ready) =
             ready(slot, expected).await?.filter(|ready| ready.provenance.digest == artifact.digest)
@@ -268,17 +252,12 @@ impl BundleSource {
         install(slot, Arc::clone(lock), made_of, expected.clone()).await
     }
 
-    fn is_resolved(&self, reference: &str) -> bool {
-        self.shared.resolved.lock().contains(reference)
-    }
-
     fn expected(&self, bundle: String, identity: Option<(String, Version)>) -> Expected {
-        Expected { bundle, identity, build: self.shared.options.build.clone() }
+        Expected { bundle, identity, build: self.options.build.clone() }
     }
 
-    async fn client(&self) -> Result<&reqwest::Client, BundleError> {
-        let make = async || fetch::client(client_builder(&TlsConfig::default(), &self.shared.options.proxy));
-        self.shared.client.get_or_try_init(make).await
+    fn client(&self) -> Result<reqwest::Client, BundleError> {
+        fetch::client(client_builder(&TlsConfig::default(), &self.options.proxy))
     }
 }
 

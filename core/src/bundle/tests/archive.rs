@@ -252,13 +252,7 @@ fn an_archive_bomb_is_rejected_by_the_sum_of_its_sizes() {
 
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let kinds = prop::sample::select(vec![
-        Regular,
-        Directory,
-        Symlink,
-        XHeader,
-        XGlobalHeader,
-        GNULongName,
-        GNUSparse,
+        Regular, Directory, Symlink, XHeader, XGlobalHeader, GNULongName, GNUSparse,
     ]);
     let names = prop::sample::select(vec!["a", "a/b", "../x", "/x", "b/", "", "."]);
     let contents = prop::collection::vec(any::<u8>(), 0..40);
