@@ -11,18 +11,7 @@ pub(crate) struct Column {
     format: String,
     description: String,
     priority: i32,
-    path: Vec<Step>,
-}
-
-/// One step of a simple JSON path.
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Field(String),
-    Index(usize),
-    /// `[?(@.field=="value")]`: the first item that matches.
-    Where(String, String),
-    /// A path that this API does not support; the cell is empty.
-    Unsupported,
+    path: String,
 }
 
 impl From<&CustomResourceColumnDefinition> for Column {
@@ -33,7 +22,7 @@ impl From<&CustomResourceColumnDefinition> for Column {
             format: definition.format.clone().unwrap_or_default(),
             description: definition.description.clone().unwrap_or_default(),
             priority: definition.priority.unwrap_or(0),
-            path: parse_path(&definition.json_path),
+            path: definition.json_path.clone(),
         }
     }
 }
@@ -46,7 +35,7 @@ impl Column {
             format: String::new(),
             description: String::new(),
             priority: 0,
-            path: parse_path(path),
+            path: path.to_owned(),
         }
     }
 
@@ -103,81 +92,53 @@ fn age(timestamp: &str) -> String {
     }
 }
 
-/// Parses the JSON paths of columns: fields, indices and one equality filter.
-fn parse_path(path: &str) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let mut rest = path.trim_matches(['{', '}']);
-    while !rest.is_empty() {
-        if let Some(after) = rest.strip_prefix('[') {
-            let Some(end) = closing(after) else { return vec![Step::Unsupported] };
-            steps.push(bracket(&after[..end]));
-            rest = &after[end + 1..];
-        } else {
-            let name_start = rest.strip_prefix('.').unwrap_or(rest);
-            let (name, after) = field_name(name_start);
-            if name.is_empty() && !after.starts_with('[') {
-                return vec![Step::Unsupported];
+/// Returns the value at a path of fields, which may contain one filter: `.list[?(@.field=='value')].field`. The columns of
+/// the kinds have no other paths.
+fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let Some((list, filtered)) = path.split_once("[?(@.") else { return member(object, path) };
+    let (filter, rest) = filtered.split_once(")]")?;
+    let (field, wanted) = filter.split_once("==")?;
+    let wanted = wanted.trim_matches(['\'', '"']);
+    let item = member(object, list)?.as_array()?.iter().find(|item| item[field] == wanted)?;
+    member(item, rest)
+}
+
+/// Returns the value at a path such as `.spec.mode`.
+fn member<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|name| !name.is_empty()).try_fold(value, |value, name| value.get(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::fields(".spec.mode", Some("observe"))]
+    #[case::filter(".status.conditions[?(@.type=='Ready')].status", Some("True"))]
+    #[case::double_quotes(".status.conditions[?(@.type==\"Ready\")].status", Some("True"))]
+    #[case::absent(".spec.path", None)]
+    #[case::no_match(".status.conditions[?(@.type=='Drifted')].status", None)]
+    #[case::not_a_list(".spec[?(@.type=='Ready')].status", None)]
+    fn paths(#[case] path: &str, #[case] expected: Option<&str>) {
+        let conditions = json!([{"type": "Stalled", "status": "False"}, {"type": "Ready", "status": "True"}]);
+        let object = json!({"spec": {"mode": "observe"}, "status": {"conditions": conditions}});
+        assert_eq!(follow(&object, path).and_then(Value::as_str), expected);
+    }
+
+    #[test]
+    fn the_columns_of_all_kinds_have_such_paths() {
+        for definition in crate::crd::all() {
+            let versions = definition.spec.versions.into_iter();
+            for column in versions.flat_map(|version| version.additional_printer_columns.unwrap_or_default())
+            {
+                let (path, filter) = (&column.json_path, "[?(@.type=='");
+                let fields = path.split_once(filter).map_or(path.clone(), |(list, rest)| {
+                    format!("{list}{}", rest.split_once("')]").unwrap().1)
+                });
+                assert!(!fields.contains(['[', '\\', '*']) && fields.starts_with('.'), "{path}");
             }
-            if !name.is_empty() {
-                steps.push(Step::Field(name));
-            }
-            rest = after;
         }
     }
-    steps
-}
-
-/// Returns the position of the closing bracket, outside of quotes.
-fn closing(text: &str) -> Option<usize> {
-    let mut quote = None;
-    text.char_indices().find_map(|(position, letter)| {
-        match (quote, letter) {
-            (None, ']') => return Some(position),
-            (None, '\'' | '"') => quote = Some(letter),
-            (Some(open), letter) if open == letter => quote = None,
-            _ => {}
-        }
-        None
-    })
-}
-
-/// Returns the field name up to the next step, and the rest. `\.` is a dot in the name.
-fn field_name(text: &str) -> (String, &str) {
-    let mut name = String::new();
-    let mut letters = text.char_indices();
-    while let Some((position, letter)) = letters.next() {
-        match letter {
-            '.' | '[' => return (name, &text[position..]),
-            '\\' => name.extend(letters.next().map(|(_, escaped)| escaped)),
-            _ => name.push(letter),
-        }
-    }
-    (name, "")
-}
-
-fn bracket(content: &str) -> Step {
-    let unquote = |text: &str| {
-        let text = text.trim();
-        let inner = text.strip_prefix(['\'', '"']).and_then(|text| text.strip_suffix(['\'', '"']));
-        inner.map(str::to_owned)
-    };
-    if let Ok(index) = content.parse() {
-        return Step::Index(index);
-    }
-    if let Some(filter) = content.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
-        let parsed = filter
-            .split_once("==")
-            .and_then(|(path, value)| Some((path.trim().strip_prefix("@.")?.to_owned(), unquote(value)?)));
-        return parsed.map_or(Step::Unsupported, |(field, value)| Step::Where(field, value));
-    }
-    unquote(content).map_or(Step::Unsupported, Step::Field)
-}
-
-fn follow<'a>(object: &'a Value, path: &[Step]) -> Option<&'a Value> {
-    path.iter().try_fold(object, |value, step| match step {
-        Step::Field(name) => value.get(name),
-        Step::Index(index) => value.get(index),
-        Step::Where(field, wanted) => value.as_array()?.iter().find(|item| item[field] == wanted.as_str()),
-        Step::Unsupported => None,
-    })
 }
