@@ -407,13 +407,8 @@ fn words(actual: &str, expected: &str) -> (String, String) {
 #[rstest]
 fn examples_are_true(
     #[values(
-        "repository-layout.md",
-        "payload-formats.md",
-        "metadata.md",
-        "identity.md",
-        "lists.md",
-        "templates.md",
-        "bundles.md"
+        "repository-layout.md", "payload-formats.md", "metadata.md", "identity.md", "lists.md",
+        "templates.md", "bundles.md"
     )]
     name: &str,
 ) {

@@ -42,30 +42,8 @@ fn every_target_accepts_its_seeds() {
 #[test]
 fn targets_accept_repeated_parts() {
     const PARTS: [&str; 24] = [
-        "[",
-        "{",
-        "(",
-        "/",
-        "/a",
-        "- ",
-        "? ",
-        "\"",
-        "\\",
-        "{\"a\":",
-        "[[1],",
-        "&a ",
-        "a:\n ",
-        "1",
-        ".a",
-        "not ",
-        "*a",
-        "[!",
-        "{{if .a}}",
-        "{{(",
-        "def f: ",
-        "a,",
-        "\u{e9}",
-        "x.",
+        "[", "{", "(", "/", "/a", "- ", "? ", "\"", "\\", "{\"a\":", "[[1],", "&a ", "a:\n ", "1", ".a",
+        "not ", "*a", "[!", "{{if .a}}", "{{(", "def f: ", "a,", "\u{e9}", "x.",
     ];
     for (name, check) in targets::TARGETS {
         for part in PARTS {

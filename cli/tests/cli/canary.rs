@@ -16,23 +16,9 @@ use crate::git::git;
 
 /// All places, but for the key of the store.
 const PLACES: [&str; 17] = [
-    "access-key",
-    "access-token",
-    "basic",
-    "environment",
-    "git-basic",
-    "header",
-    "live",
-    "oauth-password",
-    "oauth-secret",
-    "passphrase",
-    "placed",
-    "proxy",
-    "proxy-url",
-    "ssh-passphrase",
-    "vault-password",
-    "vault-role",
-    "vault-token",
+    "access-key", "access-token", "basic", "environment", "git-basic", "header", "live", "oauth-password",
+    "oauth-secret", "passphrase", "placed", "proxy", "proxy-url", "ssh-passphrase", "vault-password",
+    "vault-role", "vault-token",
 ];
 
 /// The secret of a place.

@@ -43,17 +43,8 @@ const CONTACT_THE_SERVER: [&str; 19] = [
 
 /// Commands that contact the remote of the repository, the Kubernetes API, or a Vault.
 const CONTACT_OTHERS: [&str; 12] = [
-    "contract verify",
-    "operator resume",
-    "operator status",
-    "operator suspend",
-    "operator sync",
-    "repository push",
-    "repository refresh",
-    "secret delete",
-    "secret get",
-    "secret init",
-    "secret list",
+    "contract verify", "operator resume", "operator status", "operator suspend", "operator sync",
+    "repository push", "repository refresh", "secret delete", "secret get", "secret init", "secret list",
     "secret set",
 ];
 

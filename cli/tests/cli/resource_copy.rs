@@ -29,14 +29,8 @@ fn shops() -> World {
 #[test]
 fn a_copy_has_files_of_its_own() {
     let world = shops();
-    let run = world.run(&[
-        "resource",
-        "copy",
-        "/shops/rio",
-        "/shops/oslo",
-        "--override-attributes",
-        "/name=oslo,/id=8",
-    ]);
+    let run = world
+        .run(&["resource", "copy", "/shops/rio", "/shops/oslo", "--override-attributes", "/name=oslo,/id=8"]);
     insta::assert_snapshot!(run, @r"
     exit 0
     --- stdout
@@ -56,15 +50,8 @@ fn a_copy_has_files_of_its_own() {
 #[test]
 fn a_resource_of_the_server_is_copied() {
     let world = shops();
-    let run = world.run(&[
-        "resource",
-        "copy",
-        "-p",
-        "/shops/lima",
-        "/shops/ava",
-        "--override-attributes",
-        "/name=ava",
-    ]);
+    let run = world
+        .run(&["resource", "copy", "-p", "/shops/lima", "/shops/ava", "--override-attributes", "/name=ava"]);
     assert_eq!(run.code, 0, "{run}");
     assert!(world.declared("shops/ava/resource.json").unwrap().contains("\"ava\""));
     assert!(world.writes().is_empty());

@@ -124,16 +124,8 @@ fn a_name_that_is_no_id() {
 #[test]
 fn a_method_is_for_the_server() {
     let world = shops();
-    let run = world.run(&[
-        "resource",
-        "delete",
-        "/shops/rio",
-        "-y",
-        "--source",
-        "repository",
-        "--http-method",
-        "POST",
-    ]);
+    let run = world
+        .run(&["resource", "delete", "/shops/rio", "-y", "--source", "repository", "--http-method", "POST"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("--http-method"), "{run}");
 }

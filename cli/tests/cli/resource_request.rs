@@ -113,14 +113,7 @@ fn headers_override_those_of_metadata() {
     let server = crate::byte_server::ByteServer::new("/notes/a", "text/plain", "hello");
     let home = server.home();
     let args = [
-        "resource",
-        "request",
-        "put",
-        "/notes/a",
-        "-f",
-        "x=y",
-        "--content-type",
-        "text/plain",
+        "resource", "request", "put", "/notes/a", "-f", "x=y", "--content-type", "text/plain",
         "--ignore-warnings",
     ];
     let run = home.run(&args);
@@ -129,15 +122,8 @@ fn headers_override_those_of_metadata() {
     let run = home.run(&[&args[..], &["-H", "Content-Type: text/x-note"]].concat());
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(server.written().0, "text/x-note");
-    let get = home.run(&[
-        "resource",
-        "request",
-        "get",
-        "/notes/a",
-        "--ignore-warnings",
-        "--accept-type",
-        "text/plain",
-    ]);
+    let get = home
+        .run(&["resource", "request", "get", "/notes/a", "--ignore-warnings", "--accept-type", "text/plain"]);
     assert_eq!(get.stdout, "hello");
 }
 

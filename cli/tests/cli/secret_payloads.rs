@@ -118,16 +118,9 @@ fn keys_are_those_of_the_place() {
         serde_json::from_str::<Value>(&run.stdout).unwrap()
     };
     let shown = |path: &str| {
-        printed(home.run(&[
-            "resource",
-            "get",
-            path,
-            "--source",
-            "repository",
-            "--show-secrets",
-            "-o",
-            "json",
-        ]))
+        printed(
+            home.run(&["resource", "get", path, "--source", "repository", "--show-secrets", "-o", "json"]),
+        )
     };
     assert_eq!(shown("/db/main"), json!({"users": [{"pw": "of the place"}], "tok": "of the resource"}));
     assert_eq!((shown("/certs/a"), shown("/certs/b")), (json!("as a whole"), json!("as a whole, too")));

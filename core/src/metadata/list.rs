@@ -11,42 +11,14 @@ use crate::payload::{Descriptor, Object, Value};
 
 /// Members of an object that commonly hold the entries of a list.
 const USUAL: [&str; 17] = [
-    "items",
-    "data",
-    "results",
-    "result",
-    "entries",
-    "values",
-    "value",
-    "content",
-    "members",
-    "resources",
-    "records",
-    "list",
-    "objects",
-    "elements",
-    "rows",
-    "docs",
-    "nodes",
+    "items", "data", "results", "result", "entries", "values", "value", "content", "members", "resources",
+    "records", "list", "objects", "elements", "rows", "docs", "nodes",
 ];
 
 /// Members that describe the list, in addition to those that describe its pages.
 const DESCRIPTIVE: [&str; 15] = [
-    "pageSize",
-    "page_size",
-    "per_page",
-    "perPage",
-    "size",
-    "limit",
-    "offset",
-    "start",
-    "startAt",
-    "maxResults",
-    "first",
-    "kind",
-    "apiVersion",
-    "status",
-    "success",
+    "pageSize", "page_size", "per_page", "perPage", "size", "limit", "offset", "start", "startAt",
+    "maxResults", "first", "kind", "apiVersion", "status", "success",
 ];
 
 /// The remedy if the entries of a list are the names of its members.

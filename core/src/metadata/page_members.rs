@@ -7,48 +7,22 @@ pub(super) const URLS: [&str; 8] =
     ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", "@odata.nextLink"];
 /// Members that state that there is a next page.
 pub(super) const SIGNS: [&str; 12] = [
-    "nextPageToken",
-    "next_page_token",
-    "next_cursor",
-    "nextCursor",
-    "hasMore",
-    "has_more",
-    "hasNext",
-    "has_next",
-    "hasNextPage",
-    "has_next_page",
-    "isTruncated",
-    "continue",
+    "nextPageToken", "next_page_token", "next_cursor", "nextCursor", "hasMore", "has_more", "hasNext",
+    "has_next", "hasNextPage", "has_next_page", "isTruncated", "continue",
 ];
 /// Objects next to the entries that hold such members.
 const WRAPPERS: [&str; 8] =
     ["links", "_links", "paging", "pagination", "metadata", "meta", "page", "pageInfo"];
 /// Members that count the entries of the whole list.
 pub(super) const TOTALS: [&str; 11] = [
-    "total",
-    "totalCount",
-    "total_count",
-    "totalItems",
-    "total_items",
-    "totalResults",
-    "total_results",
-    "totalElements",
-    "total_elements",
-    "totalSize",
-    "@odata.count",
+    "total", "totalCount", "total_count", "totalItems", "total_items", "totalResults", "total_results",
+    "totalElements", "total_elements", "totalSize", "@odata.count",
 ];
 /// Members that count the entries of the list or of the page.
 pub(super) const COUNTS: [&str; 1] = ["count"];
 /// Members that count its pages.
 pub(super) const PAGES: [&str; 9] = [
-    "pages",
-    "totalPages",
-    "total_pages",
-    "lastPage",
-    "last_page",
-    "pageCount",
-    "page_count",
-    "numPages",
+    "pages", "totalPages", "total_pages", "lastPage", "last_page", "pageCount", "page_count", "numPages",
     "num_pages",
 ];
 /// Members that state whether a page is the last one.

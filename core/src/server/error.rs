@@ -217,11 +217,7 @@ impl ServerError {
     /// Whether the server refuses a request because it changes what cannot be changed, according to its words.
     pub fn is_about_fixed_attributes(&self) -> bool {
         const WORDS: [&str; 6] = [
-            "inequivalent",
-            "immutable",
-            "cannot be changed",
-            "cannot change",
-            "cannot be modified",
+            "inequivalent", "immutable", "cannot be changed", "cannot change", "cannot be modified",
             "can't be changed",
         ];
         let Self::Status { status, excerpt, .. } = self else { return false };

@@ -63,25 +63,9 @@ pub struct Paging {
 
 /// Fields that state the URL, number or token of the next page, or that there is one. Their names may begin with `X-`.
 const NEXT_PAGE: [&str; 20] = [
-    "next-page",
-    "next-page-token",
-    "next-page-url",
-    "next-page-link",
-    "next-cursor",
-    "next-token",
-    "next-offset",
-    "next-link",
-    "next-url",
-    "next",
-    "continuation",
-    "continuation-token",
-    "ms-continuation",
-    "ms-continuationtoken",
-    "opc-next-page",
-    "page-next",
-    "has-more",
-    "has-next",
-    "has-next-page",
+    "next-page", "next-page-token", "next-page-url", "next-page-link", "next-cursor", "next-token",
+    "next-offset", "next-link", "next-url", "next", "continuation", "continuation-token", "ms-continuation",
+    "ms-continuationtoken", "opc-next-page", "page-next", "has-more", "has-next", "has-next-page",
     "pagination-next",
 ];
 

@@ -20,11 +20,7 @@ static CURRENT: OnceLock<Destinations> = OnceLock::new();
 /// Addresses that only the machine itself has a use for: link-local addresses, which include the metadata services of
 /// most clouds, and the metadata addresses of others (Alibaba, Azure, AWS over IPv6, Oracle).
 const INTERNAL: [&str; 6] = [
-    "169.254.0.0/16",
-    "fe80::/10",
-    "100.100.100.200/32",
-    "168.63.129.16/32",
-    "fd00:ec2::254/128",
+    "169.254.0.0/16", "fe80::/10", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128",
     "192.0.0.192/32",
 ];
 

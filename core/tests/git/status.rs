@@ -122,15 +122,8 @@ fn every_uncommitted_file_is_listed() {
     assert_eq!(
         lines.collect::<Vec<_>>(),
         [
-            "A  added",
-            "MM both",
-            " M changed",
-            " D deleted",
-            "D? gone",
-            "?? new/São Paulo",
-            "?? new/deep/file",
-            "M  staged",
-            " T typed",
+            "A  added", "MM both", " M changed", " D deleted", "D? gone", "?? new/São Paulo",
+            "?? new/deep/file", "M  staged", " T typed",
         ]
     );
     assert!(status.has_uncommitted() && checkout.worktree().require_clean().is_err());

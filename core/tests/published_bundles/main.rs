@@ -29,13 +29,8 @@ use table::{Case, Operation, Table, directory};
 async fn every_operation_sends_the_expected_requests(
     #[values("keycloak-bundle", "rundeck-bundle")] bundle: &str,
     #[values(
-        Operation::List,
-        Operation::Get,
-        Operation::Create,
-        Operation::Update,
-        Operation::Delete,
-        Operation::Compare,
-        Operation::Apply
+        Operation::List, Operation::Get, Operation::Create, Operation::Update, Operation::Delete,
+        Operation::Compare, Operation::Apply
     )]
     operation: Operation,
 ) {

@@ -25,15 +25,8 @@ struct Canaries(BTreeMap<&'static str, String>);
 impl Canaries {
     fn new() -> Self {
         let places = [
-            "basic",
-            "header",
-            "oauth-secret",
-            "oauth-password",
-            "proxy",
-            "git",
-            "vault-token",
-            "vault-password",
-            "vault-role-secret",
+            "basic", "header", "oauth-secret", "oauth-password", "proxy", "git", "vault-token",
+            "vault-password", "vault-role-secret",
         ];
         let mut values: BTreeMap<_, _> = places.map(|place| (place, canary(place))).into();
         let client = rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();

@@ -16,11 +16,9 @@ fn list(sshd: &Sshd, remote: &GitRemote, known_hosts: &str) -> Output {
         file.display()
     );
     let url = sshd.url(&remote.bare());
-    output(git_command(remote.root()).env("GIT_SSH_COMMAND", ssh).args([
-        "ls-remote",
-        &url,
-        "refs/heads/main",
-    ]))
+    output(
+        git_command(remote.root()).env("GIT_SSH_COMMAND", ssh).args(["ls-remote", &url, "refs/heads/main"]),
+    )
 }
 
 #[test]

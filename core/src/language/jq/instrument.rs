@@ -30,22 +30,8 @@ const OPERAND: &str = "$!operand";
 
 /// Native functions that cost one step for any input.
 const CHEAP: [&str; 16] = [
-    "first",
-    "last",
-    "limit",
-    "skip",
-    "range",
-    "path",
-    "path_value",
-    "error_empty",
-    "length",
-    "now",
-    "has",
-    "floor",
-    "round",
-    "ceil",
-    "resource",
-    "keys_unsorted",
+    "first", "last", "limit", "skip", "range", "path", "path_value", "error_empty", "length", "now", "has",
+    "floor", "round", "ceil", "resource", "keys_unsorted",
 ];
 /// Native functions that split their input.
 const CUTTING: [&str; 6] = ["explode", "key_values", "matches", "split_matches", "split_", "keys_unsorted"];

@@ -48,17 +48,8 @@ pub(super) const NOT_TEXT: &str = "only text can be parsed as JSON";
 
 /// Functions of jaq that access the environment, or that our functions replace.
 const LEFT_OUT: [&str; 11] = [
-    "env",
-    "halt",
-    "debug_empty",
-    "stderr_empty",
-    "localtime",
-    "strflocaltime",
-    "fromjson",
-    "input",
-    "matches",
-    "split_",
-    "split_matches",
+    "env", "halt", "debug_empty", "stderr_empty", "localtime", "strflocaltime", "fromjson", "input",
+    "matches", "split_", "split_matches",
 ];
 
 /// The function `strptime` of jaq, which requires a whole date.

@@ -11,20 +11,8 @@ use crate::secret::is_secret_name;
 
 /// The letters of attributes with the author or the time of a change.
 const CHANGES: [&str; 14] = [
-    "createdby",
-    "modifiedby",
-    "updatedby",
-    "changedby",
-    "lastmodifiedby",
-    "createdat",
-    "modifiedat",
-    "updatedat",
-    "changedat",
-    "createdon",
-    "modifiedon",
-    "updatedon",
-    "changedon",
-    "lastmodified",
+    "createdby", "modifiedby", "updatedby", "changedby", "lastmodifiedby", "createdat", "modifiedat",
+    "updatedat", "changedat", "createdon", "modifiedon", "updatedon", "changedon", "lastmodified",
 ];
 
 /// The attributes that do not travel in both directions, without those of the identity.

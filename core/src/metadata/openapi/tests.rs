@@ -394,28 +394,9 @@ fn exercise(bytes: &[u8]) {
 /// Returns documents that consist of the keywords that the parser reads.
 fn documents() -> impl Strategy<Value = serde_json::Value> {
     const WORDS: [&str; 22] = [
-        "paths",
-        "/a",
-        "/a/{b}",
-        "get",
-        "put",
-        "post",
-        "requestBody",
-        "responses",
-        "200",
-        "default",
-        "content",
-        "application/json",
-        "schema",
-        "$ref",
-        "allOf",
-        "items",
-        "properties",
-        "swagger",
-        "parameters",
-        "in",
-        "definitions",
-        "required",
+        "paths", "/a", "/a/{b}", "get", "put", "post", "requestBody", "responses", "200", "default",
+        "content", "application/json", "schema", "$ref", "allOf", "items", "properties", "swagger",
+        "parameters", "in", "definitions", "required",
     ];
     let leaf = prop_oneof![
         Just(serde_json::json!(null)),

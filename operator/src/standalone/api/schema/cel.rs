@@ -233,27 +233,8 @@ fn to_cel(value: &Value, schema: Option<&Structural>) -> cel::Value {
 
 /// Words that are not identifiers in CEL and are escaped as `__word__` (Kubernetes, "Validation rules").
 const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
+    "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
 ];
 
 fn escape(name: &str) -> String {

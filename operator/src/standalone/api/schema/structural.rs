@@ -150,13 +150,7 @@ impl Structural {
             "deletionGracePeriodSeconds": {"type": "integer"},
         });
         for name in [
-            "name",
-            "generateName",
-            "namespace",
-            "uid",
-            "resourceVersion",
-            "selfLink",
-            "creationTimestamp",
+            "name", "generateName", "namespace", "uid", "resourceVersion", "selfLink", "creationTimestamp",
             "deletionTimestamp",
         ] {
             properties[name] = scalar.clone();
