@@ -324,7 +324,8 @@ impl Writer {
             let desired = self.desired(&action.path).await?;
             let observed = self.read(&desired).await?;
             let options = Options { recurrences: Some(recurrences), ..Options::default() };
-            let mark = move |desired: &Resource| Ok(decide::decide_for(desired, &observed, &options)?.mark);
+            let mark =
+                move |desired: &Resource| Ok(decide::decide_for(desired, &observed, &options, None)?.mark);
             evaluated(desired, mark).await
         };
         // The write itself succeeded, and the next run reads the resource anyway.

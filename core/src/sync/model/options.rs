@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Progress, Recurrences, WrittenValues};
+use super::{Progress, Recurrences};
 
 /// Whether a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,8 +79,6 @@ pub struct Options {
     pub allow_empty: bool,
     /// Resources that did not converge in the last run; `None` watches nothing.
     pub recurrences: Option<Arc<Recurrences>>,
-    /// The record of write-only attributes, from the session.
-    pub written: Option<Arc<WrittenValues>>,
     /// The receiver of the progress.
     pub progress: Option<Arc<dyn Progress>>,
 }

@@ -90,12 +90,18 @@ fn update(desired: &Resource, observed: &Observed) -> Result<Call, SyncError> {
     Err(MetadataError::MissingAttributes { path, operation: OperationName::Update, missing }.into())
 }
 
-/// Returns the action for one resource according to `options`.
-pub fn decide_for(desired: &Resource, observed: &Observed, options: &Options) -> Result<Action, SyncError> {
+/// Returns the action for one resource according to `options`. With a record, write-only attributes that it does not show
+/// as written differ.
+pub fn decide_for(
+    desired: &Resource,
+    observed: &Observed,
+    options: &Options,
+    written: Option<&WrittenValues>,
+) -> Result<Action, SyncError> {
     let mut action = match options.intent {
         Intent::Converge => {
-            let action = converge(desired, observed, options.force, options.written.as_deref())?;
-            if must_replace(desired, &action, options.written.as_deref()) {
+            let action = converge(desired, observed, options.force, written)?;
+            if must_replace(desired, &action, written) {
                 replacement(desired, observed, action)?
             } else {
                 action
@@ -349,7 +355,7 @@ mod tests {
     ) {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { intent, ..Options::default() };
-        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let action = decide_for(&desired, &observed(&desired, payload), &options, None).unwrap();
         let call = action.call().unwrap();
         let sent = format!("{} {}", call.request.method, call.request.path);
         assert_eq!((action.step, action.reason, sent.as_str()), (step, Reason::Requested, expected));
@@ -359,7 +365,7 @@ mod tests {
     fn what_is_absent_cannot_be_deleted() {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { intent: Intent::Delete, ..Options::default() };
-        let refused = decide_for(&desired, &observed(&desired, None), &options);
+        let refused = decide_for(&desired, &observed(&desired, None), &options, None);
         assert!(matches!(refused, Err(SyncError::Absent(_))));
     }
 
@@ -372,7 +378,7 @@ mod tests {
         let desired = desired(r#"{"a":1}"#);
         let options =
             Options { intent: Intent::Delete, prune_limit: PruneLimit::Count(0), ..Options::default() };
-        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options).unwrap();
+        let delete = || decide_for(&desired, &observed(&desired, Some("{}")), &options, None).unwrap();
         let actions = (0..20).map(|_| delete()).collect();
         let plan = Plan { actions, targeted: 20, scope: Some(everything()), ..Plan::default() };
         assert_eq!(plan.finished(&options).actions.len(), 20);
@@ -384,12 +390,13 @@ mod tests {
     fn what_was_compared_is_kept_on_demand(#[case] payload: Option<&str>, #[case] expected: &str) {
         let desired = desired(r#"{"a":1}"#);
         let options = Options { keep_compared: true, ..Options::default() };
-        let action = decide_for(&desired, &observed(&desired, payload), &options).unwrap();
+        let action = decide_for(&desired, &observed(&desired, payload), &options, None).unwrap();
         let compared = action.compared.unwrap();
         assert_eq!(compared.desired, parse(r#"{"a":1}"#));
         assert_eq!(compared.observed.unwrap_or_default(), parse(expected));
         assert_eq!(compared.differences.len(), 1);
-        let forgotten = decide_for(&desired, &observed(&desired, payload), &Options::default()).unwrap();
+        let forgotten =
+            decide_for(&desired, &observed(&desired, payload), &Options::default(), None).unwrap();
         assert!(forgotten.compared.is_none());
     }
 
@@ -404,7 +411,7 @@ mod tests {
         desired.rules = Metadata::new(Arc::new(tree)).rules(&desired.path).unwrap();
         let observed = Observed::new(desired.clone(), Some(parse(r#"{"pin":"canary-2"}"#)));
         let options = Options { keep_compared: true, ..Options::default() };
-        let action = decide_for(&desired, &observed, &options).unwrap();
+        let action = decide_for(&desired, &observed, &options, None).unwrap();
         assert_eq!((action.step, action.differences.len()), (Step::Update, 1));
         let shown = format!("{:?} {:?}", action.differences, action.compared);
         assert!(!shown.contains("canary"), "{shown}");

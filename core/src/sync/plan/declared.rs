@@ -6,33 +6,17 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::decide::decide_for;
-use super::undeclared::{Candidates, check_alias};
+use super::survey::Surveyor;
+use super::undeclared::check_alias;
 use crate::metadata::{MetadataError, is_named};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{
-    Action, Doubt, Intent, Lost, NewParent, Observed, Options, Reason, Resource, Scope, Sending, Session,
-    Step, SyncError, Wanted,
+    Action, Doubt, Intent, Lost, NewParent, Observed, Reason, Resource, Sending, Session, Step, SyncError,
+    Wanted,
 };
-use crate::sync::observe::{Bulk, Expected, Lacking, refers};
+use crate::sync::observe::{Expected, Lacking, refers};
 use crate::sync::tasks::evaluated;
-
-/// What one run needs to decide about declared resources.
-#[derive(Clone)]
-pub struct Declared {
-    pub session: Session,
-    pub bulk: Arc<Bulk>,
-    pub candidates: Arc<Candidates>,
-    pub options: Options,
-    /// The scope, if the run reads all of it.
-    pub scope: Option<Scope>,
-    /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
-    /// and secrets are not needed, which saves most of the time and memory of a first sync.
-    pub defers: bool,
-    /// Whether the check for copies of other declared resources is left out, because the run has too many resources, or an
-    /// earlier pass made it.
-    pub skips_copies: bool,
-}
 
 /// A declared resource, and what the server shows of it.
 struct Read {
@@ -51,9 +35,13 @@ struct Earlier {
     may_be_lost: bool,
 }
 
-impl Declared {
+impl Surveyor {
     /// Decides on one resource. If others refer to it, `expected` passes them what the server shows of it.
-    pub async fn decide(&self, desired: Resource, expected: Option<Expected>) -> Result<Action, SyncError> {
+    pub(super) async fn decide(
+        &self,
+        desired: Resource,
+        expected: Option<Expected>,
+    ) -> Result<Action, SyncError> {
         let earlier = self.earlier(&desired);
         let depends_on = desired.dependencies()?;
         self.session.hide_names(&desired.rules, &desired.payload);
@@ -81,8 +69,10 @@ impl Declared {
         }
         // Compare.
         let at = (observed.at.path != path).then(|| Box::new(observed.at.path.clone()));
-        let (options, names_ids) = (self.options.clone(), desired.rules.names_ids());
-        let action = evaluated(desired, move |desired| decide_for(desired, &observed, &options)).await?;
+        let (options, written) = (self.options.clone(), self.session.written.clone());
+        let names_ids = desired.rules.names_ids();
+        let decide = move |desired: &Resource| decide_for(desired, &observed, &options, written.as_deref());
+        let action = evaluated(desired, decide).await?;
         if let Some((desired, observed)) = copy.filter(|_| action.step != Step::Skip) {
             self.candidates.check_copy(&desired, &observed).await?;
         }

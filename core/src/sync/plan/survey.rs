@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 use tracing::{Instrument as _, Span};
 
 use super::Plan;
-use super::declared::Declared;
 use super::names::Names;
 use super::saved;
 use super::undeclared::{Candidates, Fate, Pruning};
@@ -22,8 +21,8 @@ use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::spans;
 use crate::sync::model::{
-    Candidate, Doubt, Failure, FailureReason, Intent, Options, PRUNE, Reason, Resource, Selection, Session,
-    Stop, SyncError, Transcript, hide,
+    Candidate, Doubt, Failure, FailureReason, Intent, Options, PRUNE, Reason, Resource, Scope, Selection,
+    Session, Stop, SyncError, Transcript, hide,
 };
 use crate::sync::observe::{Bulk, Expected, Former, Remote, loaded, refers};
 use crate::sync::tasks;
@@ -63,11 +62,18 @@ type Looked = Result<Fate, Failure>;
 /// Reads and decides the resources of one run.
 #[derive(Clone)]
 pub struct Surveyor {
-    session: Session,
-    bulk: Arc<Bulk>,
-    candidates: Arc<Candidates>,
-    declared: Declared,
-    options: Options,
+    pub(super) session: Session,
+    pub(super) bulk: Arc<Bulk>,
+    pub(super) candidates: Arc<Candidates>,
+    pub(super) options: Options,
+    /// The scope, if the run reads all of it.
+    pub(super) scope: Option<Scope>,
+    /// Whether the create request of a resource that is proven absent is made when it is sent. Until then its payload
+    /// and secrets are not needed, which saves most of the time and memory of a first sync.
+    pub(super) defers: bool,
+    /// Whether the check for copies of other declared resources is left out, because the run has too many resources, or an
+    /// earlier pass made it.
+    pub(super) skips_copies: bool,
     names: Arc<Mutex<Names>>,
     /// The failure of the health check, if it rejects the credentials.
     rejected: Arc<OnceCell<Option<Arc<SyncError>>>>,
@@ -104,37 +110,24 @@ impl Surveyor {
         references.clear();
         let remote = Remote::following(session, Transcript::new(false), writes.former());
         let surveyor = Self::running(remote.running(selection, references), selection, options, stop);
-        let declared = Declared { skips_copies: true, ..surveyor.declared };
-        Self { declared, ..surveyor }
+        Self { skips_copies: true, ..surveyor }
     }
 
     fn running(remote: Remote, selection: &Selection, options: &Options, stop: &Stop) -> Self {
         let session = remote.session.clone();
         let remote = Arc::new(remote);
-        let Options { keep_compared, sealable, .. } = *options;
-        let options = Options { written: session.written.clone(), ..options.clone() };
-        let candidates = Arc::new(Candidates::new(&remote));
-        let bulk = Arc::new(Bulk::new(remote, selection, &options));
-        let declared = Declared {
-            session: session.clone(),
-            bulk: Arc::clone(&bulk),
-            candidates: Arc::clone(&candidates),
+        let is_whole = selection.is_whole_scope();
+        Self {
+            session,
+            candidates: Arc::new(Candidates::new(&remote)),
+            bulk: Arc::new(Bulk::new(remote, selection, options)),
             options: options.clone(),
             scope: selection.scope.clone(),
             defers: false,
-            skips_copies: !selection.is_whole_scope()
-                && selection.former.is_none()
-                && selection.targeted() > FEW,
-        };
-        Self {
-            session,
-            bulk,
-            candidates,
-            declared,
-            options,
+            skips_copies: !is_whole && selection.former.is_none() && selection.targeted() > FEW,
             names: Arc::default(),
             rejected: Arc::default(),
-            counts_equal: selection.is_whole_scope() && !keep_compared && !sealable,
+            counts_equal: is_whole && !options.keep_compared && !options.sealable,
             stop: stop.clone(),
         }
     }
@@ -143,7 +136,7 @@ impl Surveyor {
     /// commit.
     pub fn deferring(self, defers: bool) -> Self {
         let defers = defers && !self.options.needs_payloads();
-        Self { declared: Declared { defers, ..self.declared }, ..self }
+        Self { defers, ..self }
     }
 
     /// Returns the plan for `selection`. Reads concurrently within the budget of the server.
@@ -308,9 +301,7 @@ impl Surveyor {
         let looked = async {
             self.stop.check_read(&path)?;
             let fate = match item {
-                Item::Desired(_, desired) => {
-                    Fate::Needs(Box::new(self.declared.decide(desired?, expected).await?))
-                }
+                Item::Desired(_, desired) => Fate::Needs(Box::new(self.decide(desired?, expected).await?)),
                 Item::Undeclared(candidate) => self.sealed(self.candidates.decide(candidate).await?),
             };
             if fate.is_absent() {
