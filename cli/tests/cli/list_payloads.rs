@@ -108,14 +108,62 @@ fn members_whose_read_cannot_be_evaluated_are_not_saved() {
 
 /// One read confirms a list, and a list is sufficient if the server does not allow reads.
 #[rstest]
-#[case::confirmed(without_hours)]
-#[case::forbidden(forbidden)]
-#[case::not_allowed(not_allowed)]
-fn at_most_one_member_is_read(#[case] read: fn(&Value) -> Answer) {
+#[case::confirmed(without_hours, 1, "")]
+#[case::forbidden(forbidden, 2, "remote request failed with status 403")]
+#[case::not_allowed(not_allowed, 2, "remote request failed with status 405")]
+fn few_members_are_read(#[case] read: fn(&Value) -> Answer, #[case] count: usize, #[case] failure: &str) {
     let place = Place::with_openapi(shops(read), OPENAPI, &[("README.md", "shops")]);
     let run = place.run(&["import"]);
-    assert_eq!((run.code, reads(&place)), (0, 1), "{run}");
+    assert_eq!((run.code, reads(&place)), (0, count), "{run}");
     assert!(run.stdout.contains("/shops  2 saved"), "{run}");
+    assert_eq!(
+        run.stderr.contains("/shops: saved as the list shows the members, because"),
+        count > 1,
+        "{run}"
+    );
+    assert!(run.stderr.contains(failure), "{run}");
+}
+
+/// The largest member cannot be read, and the others show more than the list.
+#[test]
+fn another_member_is_read_if_the_largest_cannot_be() {
+    let place = Place::with_openapi(
+        shops(|shop| if shop["id"] == "rio" { Answer::empty(403) } else { Answer::json(200, shop) }),
+        OPENAPI,
+        &[("README.md", "shops")],
+    );
+    let run = place.run(&["import"]);
+    let failure = "/shops  not imported: /shops/rio could not be read: GET /shops/rio: ";
+    assert!(run.code == 4 && run.stdout.contains(failure), "{run}");
+    assert!(place.home.read("repo/shops/lima/resource.json").contains("9-12"), "{run}");
+    assert!(!place.has("shops/rio/resource.json"), "{run}");
+}
+
+/// Like an environment of Mistral, each shop has a member `id` that is not in its address.
+#[rstest]
+#[case::import(&["import"])]
+#[case::save(&["resource", "save", "/shops/"])]
+fn members_are_read_at_their_names_if_nothing_is_at_their_ids(#[case] command: &[&str]) {
+    let server = ApiServer::start(&["/shops"], |request, store| match request.path.as_str() {
+        "/shops" => {
+            let mut shops = store.members("/shops");
+            shops.iter_mut().filter_map(Value::as_object_mut).for_each(|shop| drop(shop.remove("hours")));
+            Answer::json(200, &json!(shops))
+        }
+        _ => request.rest(store, Ids::Stated("name")),
+    });
+    server.put("/shops/rio", json!({"id": 77, "name": "rio", "hours": "8-20"}));
+    server.put("/shops/lima", json!({"id": 78, "name": "lima", "hours": "9-12"}));
+    let metadata = "resource: {id: /name, alias: /name}\n";
+    let place = Place::new(server, &[("shops/_/metadata.yaml", metadata)]);
+    let run = place.run(command);
+    assert!(run.code == 0 && !run.stderr.contains("saved as the list shows"), "{run}");
+    for (name, hours) in [("rio", "8-20"), ("lima", "9-12")] {
+        let saved = place.home.read(&format!("repo/shops/{name}/resource.json"));
+        assert!(saved.contains(hours), "{saved}");
+    }
+    let run = place.run(&["plan", "/", "--exit-code"]);
+    assert_eq!(run.code, 0, "{run}");
 }
 
 /// A file with the envelope would be sent to the server.

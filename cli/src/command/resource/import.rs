@@ -14,6 +14,7 @@ use super::super::metadata::{name_by_id, store_inferred};
 use super::change::Change;
 use super::crawl::{Crawl, Listed, Place, Unlisted, crawl as list_all};
 use super::item::{Exclusions, Item};
+use super::read::note_if_as_listed;
 use crate::error::Failure;
 use crate::interrupt::{self, block_on};
 use crate::invocation::Invocation;
@@ -203,6 +204,7 @@ impl ImportOptions {
             let change = match self.select(workspace, store, &at.path, &mut listed.members).await {
                 Ok(existing) => {
                     crawl.fail_unread(&at, &mut listed.members);
+                    note_if_as_listed(&at.path, &listed.members, invocation);
                     self.change(workspace, store, listed, crawl)
                         .map(|(change, saved)| (change, (saved, existing)))
                 }

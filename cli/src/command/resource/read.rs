@@ -69,6 +69,7 @@ pub async fn remote(
     Unplaced::take(path, &mut members).note(path, invocation);
     if view == View::Read {
         members = remote.as_reads_show(path, members).await?.all_read()?;
+        note_if_as_listed(path, &members, invocation);
     }
     Item::listed(members, &workspace.metadata).map(Read::Collection)
 }
@@ -80,6 +81,14 @@ pub fn note_if_partial(path: &LogicalPath, members: &Members, invocation: &Invoc
             "the list of {path} has further pages; configure operations.list.pagination in {} to request them",
             metadata_place(path)
         ));
+    }
+}
+
+/// Reports that members have the payloads of their list, which may have fewer attributes than the resources.
+pub fn note_if_as_listed(path: &LogicalPath, members: &Members, invocation: &Invocation) {
+    if let Some(error) = &members.as_listed {
+        let cause = "saved as the list shows the members, because reads of single ones fail; attributes may be missing";
+        invocation.messages.note(&format!("{path}: {cause}: {error}"));
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Members {
     pub pathless: Vec<String>,
     /// The members that the list shows and that could not be read.
     pub unread: Vec<(LogicalPath, SyncError)>,
+    /// If the entries have the payloads of the list because reads of single members fail: the error of one.
+    pub as_listed: Option<SyncError>,
     /// Whether the server does not know the list.
     pub unlisted: bool,
     /// The path of the collection on the server, if the ids of its parents differ from their names.
@@ -199,7 +201,7 @@ impl Remote {
         }
         let (partial, located) =
             (matches!(doubt, Some(Doubt::Cut)), Some(located).filter(|located| located != path));
-        Ok(Members { entries, partial, nameless, pathless, unread, unlisted: false, located })
+        Ok(Members { entries, partial, nameless, pathless, unread, located, ..Members::default() })
     }
 
     /// Reads one resource. A proven absence is a result; otherwise, absence is an error.
@@ -473,9 +475,12 @@ impl Remote {
         blocking(LogicalPath::root(), has_names).await.unwrap_or(false)
     }
 
-    /// Reads the resource of a list entry by the names in the entry. If it cannot be read, the entry is the content.
-    pub(super) async fn read_listed(&self, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
-        let at = wanted.with_remote_id(&entry.remote_id);
+    /// Reads the resource of a list entry by the names in the entry. Fails if the answer shows another one.
+    pub(super) async fn read_at_entry(
+        &self,
+        wanted: &Resource,
+        entry: &Entry,
+    ) -> Result<Observed, SyncError> {
         let identity = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
         // A name without members has no values for templates.
         let payload = match &entry.payload {
@@ -483,11 +488,19 @@ impl Remote {
             shown => Arc::new(shown.clone()),
         };
         let listed = Resource { identity, payload, ..wanted.clone() };
-        match self.read_entry_by_either_id(&listed, wanted).await {
-            Ok(observed) if !wanted.rules.lists_names() && is_another(&observed, &listed.identity) => {
+        match self.read_entry_by_either_id(&listed, wanted).await? {
+            observed if !wanted.rules.lists_names() && is_another(&observed, &listed.identity) => {
                 let doubt = Doubt::AnotherThere(entry.remote_id.clone());
                 Err(SyncError::Undecided(wanted.path.clone(), doubt))
             }
+            observed => Ok(observed),
+        }
+    }
+
+    /// Reads the resource of a list entry by the names in the entry. If it cannot be read, the entry is the content.
+    async fn read_listed(&self, wanted: &Resource, entry: &Entry) -> Result<Observed, SyncError> {
+        let at = wanted.with_remote_id(&entry.remote_id);
+        match self.read_at_entry(wanted, entry).await {
             Ok(observed) => Ok(Observed { at, ..observed }),
             Err(SyncError::Absent(_)) if wanted.rules.reads_from_list() => Ok(Observed::new(at, None)),
             Err(error)

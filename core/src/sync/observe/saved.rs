@@ -17,26 +17,35 @@ use crate::payload::{Object, Value};
 use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
 impl Remote {
-    /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one. If
-    /// its read shows the same as the list in JSON, or fails, the list is used for the others, too; otherwise they are read.
+    /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one, or
+    /// another one if that fails. If the read shows the same as the list in JSON, or both fail, the list is used for the
+    /// others, too; otherwise they are read.
     ///
     /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
-    /// server. Also fails if the read cannot be made: a file with an entry of the list may lack attributes. If others
-    /// cannot be read, they are in `unread`.
+    /// server. Also fails if the server does not answer, or its answer cannot be evaluated. If others cannot be read, they
+    /// are in `unread`.
     pub async fn as_reads_show(&self, path: &LogicalPath, members: Members) -> Result<Members, SyncError> {
         let located = members.located.as_ref().unwrap_or(path);
         let largest = members.entries.iter().max_by_key(|(_, entry)| entry.payload.weight());
-        let Some((at, sample)) = largest else { return Ok(members) };
+        let Some((at, largest)) = largest else { return Ok(members) };
         let rules = self.rules(at).await?;
         // Such members were already read.
         if rules.lists_names() || rules.reads_from_list() {
             return Ok(members);
         }
-        let read = match self.with_payload(path, located, sample.clone()).await {
-            Ok(Some(read)) => read,
-            Ok(None) | Err(SyncError::Server(_)) => return Ok(members),
-            Err(error) => return Err(error),
-        };
+        let other = members.entries.iter().find(|(path, _)| *path != at).map(|(_, entry)| entry);
+        let (mut read, mut failed) = (None, None);
+        for sample in std::iter::once(largest).chain(other) {
+            match self.with_payload(path, located, sample.clone()).await {
+                Ok(entry) => {
+                    read = entry.map(|entry| (sample, entry));
+                    break;
+                }
+                Err(error) if is_of_one(&error) => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some((sample, read)) = read else { return Ok(Members { as_listed: failed, ..members }) };
         let listed = rules.as_read(Cow::Borrowed(&sample.payload));
         if read.payload == *listed && read.format.is_none() {
             return Ok(members);
@@ -48,7 +57,7 @@ impl Remote {
         Ok(Members { entries: entries.into_iter().collect(), unread, ..members })
     }
 
-    /// Returns `entry` with the payload of the member that it names; `None` if it does not exist.
+    /// Returns `entry` with the payload of the member that it names; `None` if a list of names shows one that does not exist.
     /// The collection has the path `located` on the server.
     async fn with_payload(
         &self,
@@ -59,6 +68,7 @@ impl Remote {
         let names = self.rules(collection).await?.path_names();
         let path = entry.path(located, names)?;
         let rules = self.rules(&path).await?;
+        let is_named = rules.lists_names() || rules.reads_from_list();
         let declared = (collection != located).then(|| entry.path(collection, names)).transpose()?;
         let read = if rules.reads_from_list() {
             let member = Resource { declared, ..Resource::named(path, rules, entry.payload.clone())? };
@@ -73,7 +83,7 @@ impl Remote {
             };
             let member = Resource { declared, ..named };
             let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
-            match self.read_listed(&member, &entry).await {
+            match self.read_at_entry(&member, &entry).await {
                 // Some servers answer with another resource if the address is wrong.
                 Ok(observed) if states_names(&observed) && is_another(&observed, &names) => {
                     Err(observed.at.undecided(Doubt::AnotherThere(names.remote_id)))
@@ -86,7 +96,8 @@ impl Remote {
                 let format = descriptor.map(Box::new);
                 Ok(payload.map(|payload| Entry { payload, format, ..entry }))
             }
-            Err(error) if error.category() == Category::NotFound => Ok(None),
+            // What a list of entries shows exists.
+            Err(error) if error.category() == Category::NotFound && is_named => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -132,6 +143,12 @@ fn states_names(observed: &Observed) -> bool {
     let states_id = |payload| rules.observed_id(payload).is_some();
     rules.identity().any_explicit()
         && (rules.identity().is_one() || observed.payload.as_ref().is_some_and(states_id))
+}
+
+/// Whether another member may be readable, although this is the error of the read of one.
+fn is_of_one(error: &SyncError) -> bool {
+    let is_absent = error.category() == Category::NotFound;
+    is_absent || error.is_unreadable() || matches!(error, SyncError::Server(_)) && !concerns_all(error)
 }
 
 /// Whether the reads of other members would fail with this error, too.
