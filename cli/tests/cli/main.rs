@@ -114,6 +114,7 @@ mod server_check;
 mod server_get;
 mod stated_failures;
 mod terminal;
+mod texts_of_servers;
 mod trailing_slashes;
 mod unread_writes;
 mod usage;

@@ -29,6 +29,19 @@ pub enum AuthoringError {
         file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
     OtherNames(LogicalPath),
+    /// A text of the server has the form of a placeholder or a reference.
+    #[error(
+        "{path}: the text of the server at \"{at}\" has the form of a placeholder or a reference, and a run would replace it \
+         by another value; correct it on the server, or exclude the resource, or exclude the attribute in \
+         operations.get.transforms in {file}",
+        file = metadata_place(&.path.parent().unwrap_or_else(LogicalPath::root))
+    )]
+    Template {
+        /// The resource.
+        path: LogicalPath,
+        /// The place of the text.
+        at: Pointer,
+    },
     /// The payload to split into items is not a list.
     #[error("the payload for {0} is not a list; give an array or an object with an array called \"items\"")]
     NotAList(LogicalPath),
@@ -141,7 +154,7 @@ pub enum AuthoringError {
 
 categories!(AuthoringError {
     .0: Repository, Metadata;
-    Validation: Exists, NoContent, OtherNames, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
+    Validation: Exists, NoContent, OtherNames, Template, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
         SecretStoreMissing, NoAttributes, NotASecret, NeverDetected, WholeAndAttributes, SecretKey, Encode,
         Declare, Path, SecretType;
 });

@@ -1,8 +1,10 @@
-//! Keeps the placeholders of a declaration when the state of the server replaces it.
+//! Keeps the placeholders of a declaration when the state of the server replaces it, and takes none from the server.
 
-use crate::language::reference::references;
+use super::{AuthoringError, Draft, stored};
+use crate::language::reference::{is_reference, references};
 use crate::payload::Value;
-use crate::secrets::placeholder_places;
+use crate::repository::Store;
+use crate::secrets::{placeholder_places, template_places};
 
 /// Returns `payload` with the secret placeholders and references of `declared` wherever it has a value. Use it to store a
 /// server's answer without the secrets that were sent, and with the references that determine its values.
@@ -15,6 +17,22 @@ pub fn with_templates_of(declared: &Value, mut payload: Value) -> Value {
         }
     }
     payload
+}
+
+/// Like [`check_texts`] with the file of the resource. Blocks.
+pub fn check_saved_texts(store: &Store, draft: &Draft) -> Result<(), AuthoringError> {
+    check_texts(draft, &stored(store, &draft.path)?.unwrap_or_default())
+}
+
+/// Fails if a text of the server would be a placeholder or a reference in the file of `draft`, unless `declared` has it there:
+/// the next run would replace the text by a secret or by a value of another resource, and users of the server may be able
+/// to write it.
+pub fn check_texts(draft: &Draft, declared: &Value) -> Result<(), AuthoringError> {
+    let mut places = template_places(&draft.payload, is_reference).into_iter();
+    match places.find(|at| at.get(declared) != at.get(&draft.payload)) {
+        Some(at) => Err(AuthoringError::Template { path: draft.path.clone(), at }),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

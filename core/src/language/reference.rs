@@ -68,6 +68,11 @@ pub fn references(payload: &Value) -> Result<Vec<(Pointer, Reference)>, Referenc
     places(payload, &may_be_one).into_iter().filter_map(parsed).collect()
 }
 
+/// Whether `text` is a reference, or begins like one.
+pub fn is_reference(text: &str) -> bool {
+    Reference::parse(text).is_some()
+}
+
 /// Whether `value` may hold references. Checks every text once, without allocations.
 pub fn may_hold_any(value: &Value) -> bool {
     may_be_one(value) || value.children().any(may_hold_any)

@@ -32,6 +32,7 @@ pub use scope::Scope;
 pub use store::{SecretStore, StoreError};
 pub use walk::{
     MAX_NESTING, WalkError, find_placeholder, normalize, placeholder_places, secret_placeholders,
+    template_places,
 };
 pub use whole::{WholeError, decode_file, decode_file_within, encode_file, whole_placeholder, whole_secret};
 

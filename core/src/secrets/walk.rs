@@ -70,6 +70,15 @@ pub fn secret_placeholders(payload: &Value) -> Result<Vec<(Pointer, Placeholder)
     Ok(placeholders(payload)?.into_iter().filter_map(secret).collect())
 }
 
+/// Returns the places of all texts in `payload` that are placeholders of any kind, malformed ones included, or that
+/// `is_other`, depth-first.
+pub fn template_places(payload: &Value, is_other: impl Fn(&str) -> bool) -> Vec<Pointer> {
+    let is_template = |text: &str| {
+        is_placeholder(text) || !matches!(DescriptorPlaceholder::parse(text), Ok(None)) || is_other(text)
+    };
+    places(payload, &|value| may_be_one(value) && text_of(value).is_some_and(is_template))
+}
+
 /// Returns the text that may be a placeholder. A binary payload can be one as a whole.
 pub(super) fn text_of(value: &Value) -> Option<&str> {
     match value {

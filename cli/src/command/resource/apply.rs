@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use declarest_core::authoring::{Batch, Draft, SecretOptions, with_templates_of};
+use declarest_core::authoring::{Batch, Draft, SecretOptions, check_texts, with_templates_of};
 use declarest_core::metadata::OperationName;
 use declarest_core::metadata::document::Document;
 use declarest_core::path::LogicalPath;
@@ -276,11 +276,13 @@ impl Run<'_> {
     /// kept.
     async fn refresh(&self, observed: &[(Resource, Observed)]) -> Result<(), Failure> {
         let store = self.workspace.store()?;
-        let draft = |(resource, observed): &(Resource, Observed)| {
-            let payload = with_templates_of(&resource.payload, observed.payload.clone()?);
-            Some(Draft::new(resource.path.clone(), payload))
-        };
-        let drafts = observed.iter().filter_map(draft).collect();
+        let mut drafts = Vec::new();
+        for (resource, observed) in observed {
+            let Some(shown) = observed.payload.clone() else { continue };
+            let draft = Draft::new(resource.path.clone(), with_templates_of(&resource.payload, shown));
+            check_texts(&draft, &resource.payload)?;
+            drafts.push(draft);
+        }
         let batch = Batch { collection: None, drafts, observed: true };
         Change::new(self.workspace, &store, vec![batch], SecretOptions::default())?.carry_out().await
     }

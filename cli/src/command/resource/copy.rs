@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use declarest_core::authoring::{Batch, Draft, SecretOptions};
+use declarest_core::authoring::{Batch, Draft, SecretOptions, check_texts};
 use declarest_core::metadata::document::merge;
 use declarest_core::metadata::includes::referenced;
 use declarest_core::path::LogicalPath;
@@ -169,7 +169,9 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     let observed = workspace.remote()?.get(path).await?;
     let item = Item::observed(path, observed, &workspace.metadata)?;
     let descriptor = item.format().cloned();
-    Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
+    let draft = Draft::new(path.clone(), item.payload);
+    check_texts(&draft, &Value::Null)?;
+    Ok(Source { path: draft.path, payload: draft.payload, descriptor, observed: true })
 }
 
 /// Returns the text of the resource's file, so that its comments are kept; `None` if the file includes others.

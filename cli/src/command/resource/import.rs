@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use declarest_core::authoring::{Attributes, Batch, SecretOptions, check_names};
+use declarest_core::authoring::{Attributes, Batch, SecretOptions, check_names, check_saved_texts};
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, Store, metadata_place};
@@ -303,7 +303,8 @@ impl ImportOptions {
         let (mut drafts, mut others) = (Vec::new(), Vec::new());
         for item in items {
             let draft = item.into_draft(workspace)?;
-            match check_names(store, &workspace.metadata, &draft) {
+            let checked = check_names(store, &workspace.metadata, &draft);
+            match checked.and_then(|()| check_saved_texts(store, &draft)) {
                 Ok(()) => drafts.push(draft),
                 Err(error) => others.push(error),
             }
@@ -331,6 +332,7 @@ impl ImportOptions {
         let observed = workspace.remote()?.get(path).await?;
         let draft = Item::observed(path, observed, &workspace.metadata)?.into_draft(workspace)?;
         check_names(store, &workspace.metadata, &draft)?;
+        check_saved_texts(store, &draft)?;
         let batch = Batch { collection: None, drafts: vec![draft], observed: true };
         Change::new(workspace, store, vec![batch], self.secrets()).map(Some)
     }

@@ -1,7 +1,9 @@
 //! `resource save`.
 
 use clap::{Args, ValueEnum};
-use declarest_core::authoring::{Attributes, Batch, Draft, SecretOptions, check_names, drafts_of, is_list};
+use declarest_core::authoring::{
+    Attributes, Batch, Draft, SecretOptions, check_names, check_saved_texts, drafts_of, is_list,
+};
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::pointer::Pointer;
@@ -183,6 +185,7 @@ impl SaveArguments {
         let store = workspace.store()?;
         for draft in batches.iter().flat_map(|batch| &batch.drafts) {
             check_names(&store, &workspace.metadata, draft)?;
+            check_saved_texts(&store, draft)?;
         }
         Ok(batches)
     }
