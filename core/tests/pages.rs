@@ -108,7 +108,12 @@ const URLS: &[Route] = &[
     ("GET /orders", 200, "", r#"{"items":[{"id":1}],"next":"SERVER/api/orders?page=2"}"#),
     ("GET /orders?page=2", 200, "", r#"{"items":[{"id":2}],"_links":{"next":{"href":"?page=3"}}}"#),
     ("GET /orders?page=3", 200, "", r#"{"items":[],"paging":{"next":"/api/orders?page=4"}}"#),
-    ("GET /orders?page=4", 200, "", r#"{"items":[{"id":3}],"@odata.nextLink":"?page=5","hasMore":true}"#),
+    (
+        "GET /orders?page=4",
+        200,
+        "",
+        r#"{"items":[{"id":3}],"@odata.nextLink":"orders?page=5","hasMore":true}"#,
+    ),
     ("GET /orders?page=5", 200, "", r#"{"items":[{"id":4}],"next":null,"hasMore":false}"#),
 ];
 const CURSORS: &[Route] = &[

@@ -188,6 +188,11 @@ fn defaults_that_the_server_adds_are_inferred() {
         "{run}"
     );
     assert_eq!(server.paths(), [] as [&str; 0]);
+    // As `--infer-metadata` states the names.
+    let metadata = "resource: {id: '{{/id}}', alias: '{{/id}}', requiredAttributes: [/owner]}\n";
+    home.write("repo/shops/_/metadata.yaml", metadata);
+    let run = infer(&["--wait", "1"]);
+    assert!(run.code == 0 && run.stdout.contains("\"open\": true"), "{run}");
     // With the repository, only what declared resources share, too.
     let both = home.run_with(
         &["resource", "defaults", "infer", "/shops", "--from", "repository,managed-server", "-y"],

@@ -4,7 +4,9 @@ use crate::payload::Value;
 
 /// Members that hold the URL of the next page, or another sign that there is one.
 pub(super) const URLS: [&str; 8] =
-    ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", "@odata.nextLink"];
+    ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", ODATA_NEXT];
+/// The one of them that always holds a URL, which may be relative (OData JSON Format 4.01 §4.6.5).
+pub(super) const ODATA_NEXT: &str = "@odata.nextLink";
 /// Members that state that there is a next page.
 pub(super) const SIGNS: [&str; 12] = [
     "nextPageToken", "next_page_token", "next_cursor", "nextCursor", "hasMore", "has_more", "hasNext",

@@ -1,7 +1,7 @@
 //! Pages of lists: detects the last page, and determines the request for the next one.
 
 use super::document::{Numbered, Pagination};
-use super::page_members::{COUNTS, LAST, PAGES, SIGNS, TOTALS, URLS, flags, holders, numbers};
+use super::page_members::{COUNTS, LAST, ODATA_NEXT, PAGES, SIGNS, TOTALS, URLS, flags, holders, numbers};
 use super::{MetadataError, Rules, list};
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -284,7 +284,8 @@ fn next_in(answer: &Value) -> NextPage {
     let mut next = NextPage::End;
     for holder in holders(answer) {
         let member = |key: &&str| holder.get(key);
-        if let Some(url) = URLS.iter().filter_map(member).find_map(reference_in) {
+        let odata = || holder.get(ODATA_NEXT)?.as_str().map(str::trim).filter(|url| !url.is_empty());
+        if let Some(url) = URLS.iter().filter_map(member).find_map(reference_in).or_else(odata) {
             return NextPage::At(url.to_owned());
         }
         if URLS.iter().chain(&SIGNS).filter_map(member).any(is_meaningful) {

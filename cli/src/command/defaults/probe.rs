@@ -132,7 +132,8 @@ fn minimal(rules: &Rules, name: &str, samples: &[Object]) -> Result<Value, Failu
     }
     let pointer = |stated: &Option<String>| {
         let text = stated.as_deref().unwrap_or("/id");
-        Pointer::parse(text).map_err(|_| {
+        let braced = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
+        Pointer::parse(braced.unwrap_or(text).trim()).map_err(|_| {
             Failure::invalid(format!(
                 "--from managed-server needs an id and an alias that are attributes, but metadata states \"{text}\""
             ))

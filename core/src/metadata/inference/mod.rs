@@ -277,7 +277,15 @@ impl<'a> Inference<'a> {
         let is_of_item =
             default_path(name) != "." || (name == OperationName::Create && self.creates_at_item());
         if is_of_item {
-            return (!slash.is_empty()).then(|| format!("{}{slash}", default_path(OperationName::Get)));
+            // The default path would have the member `id`, if the resource has one beside its id.
+            let id = &self.identity.id;
+            let has_other_id = id != "id" && self.attributes().contains("id");
+            let path = if has_other_id {
+                format!("./{}", placeholder(id))
+            } else {
+                default_path(OperationName::Get).to_owned()
+            };
+            return (has_other_id || !slash.is_empty()).then(|| path + slash);
         }
         // A variable of the document, such as that of a parent, may have the name of an attribute of the resource.
         let last = described.segments().last()?.literal()?;
@@ -285,6 +293,12 @@ impl<'a> Inference<'a> {
             return Some(format!("./{last}{slash}"));
         }
         (!slash.is_empty()).then(|| format!("../{last}{slash}"))
+    }
+
+    /// Returns the attributes of a resource in answers.
+    fn attributes(&self) -> BTreeSet<String> {
+        let schema = self.document.zip(self.shape.resource.as_ref());
+        schema.map(|(document, schema)| document.properties(schema)).unwrap_or_default()
     }
 
     /// Returns the slash with which the document ends the path of an operation that sends a request.

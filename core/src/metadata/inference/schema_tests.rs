@@ -220,6 +220,32 @@ fn the_envelope_of_a_read_is_removed(
     assert_eq!(steps(inferred, OperationName::Get), expected);
 }
 
+/// Resources of a Django server may be addressed by their slug, although they have an `id`, too.
+#[rstest]
+#[case::slug("{id: {}, slug: {}}", "slug", "", Some("./{{/slug}}"))]
+#[case::slug_with_a_slash("{id: {}, slug: {}}", "slug", "/", Some("./{{/slug}}/"))]
+#[case::no_other_id("{slug: {}, size: {}}", "slug", "", None)]
+#[case::the_id("{id: {}, slug: {}}", "id", "/", Some("./{{/id}}/"))]
+fn the_address_has_the_id_of_the_path(
+    #[case] attributes: &str,
+    #[case] variable: &str,
+    #[case] slash: &str,
+    #[case] expected: Option<&str>,
+) {
+    let answer = format!("{{content: {{application/json: {{schema: {{properties: {attributes}}}}}}}}}");
+    let item = format!(
+        "'/pools/{{{variable}}}{slash}': {{get: {{responses: {{'200': {answer}}}}}, put: {{}}, delete: {{}}}}"
+    );
+    let document =
+        OpenApi::parse(format!("paths: {{/pools{slash}: {{get: {{}}}}, {item}}}").as_bytes()).unwrap();
+    let inferred = infer("/pools/", Some(&document)).unwrap();
+    let operations = inferred.operations.map(|operations| operations.operations).unwrap_or_default();
+    for name in [OperationName::Get, OperationName::Update, OperationName::Delete] {
+        let path = operations.get(&name).and_then(|operation| operation.path.as_deref());
+        assert_eq!(path, expected, "{name:?}");
+    }
+}
+
 /// Requests of `NetBox` state the value of a choice, and answers show its label, too.
 #[rstest]
 #[case::choice("{properties: {value: {}, label: {}}}", "{enum: [a]}", "(.size | objects) |= .value")]
