@@ -53,7 +53,9 @@ pub enum ValidationError {
         violation: SchemaViolation,
     },
     /// A schema is referenced, but no `OpenAPI` document is configured.
-    #[error("validate.schemaRef {0} needs the OpenAPI document of the server; configure http.openapi")]
+    #[error(
+        "validate.schemaRef {0} needs the OpenAPI document of the server; name it in managedServer.http.openapi of the context, or in spec.openapi of the ManagedServer"
+    )]
     NoDocument(SchemaRef),
     /// The operation has no schema for its body.
     #[error("validate.schemaRef openapi:request-body: the OpenAPI document has no schema for {0}")]

@@ -114,7 +114,7 @@ fn outcome(validation: Result<Validation, ValidationError>, body: &str, fields: 
     "{schemaRef: 'openapi:request-body'}",
     "{}",
     "{}",
-    "validate.schemaRef openapi:request-body needs the OpenAPI document of the server; configure http.openapi"
+    "validate.schemaRef openapi:request-body needs the OpenAPI document of the server; name it in managedServer.http.openapi of the context, or in spec.openapi of the ManagedServer"
 )]
 fn without_document(#[case] validate: &str, #[case] body: &str, #[case] fields: &str, #[case] message: &str) {
     assert_eq!(outcome(Validation::compile(&rules(validate), None, None), body, fields), message);

@@ -214,7 +214,8 @@ impl ServerError {
         }
     }
 
-    /// Whether the server refuses a request because it changes what cannot be changed, according to its words.
+    /// Whether the server refuses a request because it changes what cannot be changed, according to its words. With 409, they
+    /// may be about a state that passes: a load balancer of Octavia is immutable during each change.
     pub fn is_about_fixed_attributes(&self) -> bool {
         const WORDS: [&str; 6] = [
             "inequivalent", "immutable", "cannot be changed", "cannot change", "cannot be modified",
@@ -222,7 +223,8 @@ impl ServerError {
         ];
         let Self::Status { status, excerpt, .. } = self else { return false };
         let excerpt = excerpt.to_ascii_lowercase();
-        (status.is_client_error() || status.is_success()) && WORDS.iter().any(|word| excerpt.contains(word))
+        let is_final = status.is_client_error() && *status != StatusCode::CONFLICT || status.is_success();
+        is_final && WORDS.iter().any(|word| excerpt.contains(word))
     }
 
     /// Whether the server reported that the resource does not exist (HTTP 404 and 410).

@@ -104,6 +104,29 @@ async fn an_update_is_confirmed_if_its_answer_does_not_show_it(
     assert_eq!(seen, reads);
 }
 
+/// Like Review Board, the server sorts texts.
+#[tokio::test]
+async fn a_changed_order_of_texts_is_named() {
+    let server = ApiServer::start(&["/hooks"], |request, store| {
+        let answer = request.rest(store, Ids::Stated("id"));
+        store.put("/hooks/web", json!({"id": "web", "events": ["close", "open"]}));
+        if request.method == "PUT" { Answer::json(200, &json!({"result": "stored"})) } else { answer }
+    });
+    server.put("/hooks/web", json!({"id": "web", "events": []}));
+    let hook = r#"{"id": "web", "events": ["open", "close"]}"#;
+    let world = World::new(Config::default(), &[("hooks/web/resource.json", hook)]);
+    let report = world.sync_on(&server.url(), &[]).await;
+    let message = report.unconfirmed.first().map(|failure| failure.message.as_str());
+    assert_eq!(
+        message,
+        Some(
+            "/hooks/web: the server answered 200 to the update, but shows the entries of /events in another order; if \
+             their order has no meaning, state {/events: set} in operations.compare.arrays"
+        ),
+        "{report:?}"
+    );
+}
+
 #[rstest]
 #[case::kept(json!({"id": "web", "kind": "new", "rank": 1, "changed": 7}), 1)]
 #[case::removed(json!({"id": "web", "kind": "new", "rank": 1}), 0)]

@@ -1,6 +1,8 @@
 //! The texts about resources that differ after a successful write.
 
 use crate::metadata::{Change, Difference};
+use crate::payload::Value;
+use crate::payload::pointer::array_index;
 use crate::sync::model::abridged;
 
 /// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
@@ -9,6 +11,12 @@ pub fn shown_instead(differences: &[Difference], transforms: bool) -> String {
     let with = |change: Change| differences.iter().filter(move |difference| difference.change == change);
     let with = |change| with(change).collect::<Vec<_>>();
     let (other, lacking) = (with(Change::Replace), with(Change::Remove));
+    if let Some(array) = reordered(&other) {
+        return format!(
+            "shows the entries of {array} in another order; if their order has no meaning, state {{{array}: set}} in \
+             operations.compare.arrays"
+        );
+    }
     if !other.is_empty() {
         return format!("shows other values at {}", places(&other));
     }
@@ -29,6 +37,22 @@ pub fn shown_instead(differences: &[Difference], transforms: bool) -> String {
          operations.compare.mode: declared",
         places(&with(Change::Add))
     )
+}
+
+/// Returns the pointer of the array if all `differences` are entries of one, and both sides have the same ones.
+fn reordered(differences: &[&Difference]) -> Option<String> {
+    let array_of = |difference: &Difference| {
+        let (array, entry) = difference.path.rsplit_once('/').filter(|(array, _)| !array.is_empty())?;
+        array_index(entry).map(|_| array.to_owned())
+    };
+    let array = array_of(differences.first()?)?;
+    let is_entry = |difference: &&Difference| array_of(difference).as_ref() == Some(&array);
+    let mut observed: Vec<&Value> = differences.iter().map(|difference| &difference.observed).collect();
+    let is_shown = differences.iter().all(|difference| {
+        let place = observed.iter().position(|shown| **shown == difference.desired);
+        place.map(|place| observed.swap_remove(place)).is_some()
+    });
+    (differences.iter().all(is_entry) && is_shown).then_some(array)
 }
 
 /// Returns the places of the differences, of which some are named.

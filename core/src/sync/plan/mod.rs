@@ -114,6 +114,7 @@ impl Plan {
         if self.prune_refused.is_some() {
             self.actions.retain(|action| action.step != Step::Delete);
         }
+        self.omit_below_deleted();
         self.fail_cycles();
         self.failures.sort_by(|a, b| a.path.cmp(&b.path));
         self
@@ -170,6 +171,16 @@ impl Plan {
             let path = action.path.clone();
             self.kept.push(Kept::new(path, reason));
             false
+        });
+    }
+
+    /// Omits the remarks on singletons below deleted resources, because the server deletes both.
+    fn omit_below_deleted(&mut self) {
+        let doomed = self.actions.iter().filter(|action| action.step == Step::Delete && !action.replaces());
+        let doomed: Vec<&LogicalPath> = doomed.map(|action| &action.path).collect();
+        self.kept.retain(|kept| {
+            let is_by_default = !kept.stated && !kept.pending && kept.declared_at.is_none();
+            !is_by_default || !doomed.iter().any(|path| kept.path != **path && kept.path.is_within(path))
         });
     }
 
