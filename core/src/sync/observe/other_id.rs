@@ -10,12 +10,11 @@ use crate::sync::model::{Observed, Resource, SyncError, Wanted, is_alike};
 pub(super) type Read = Result<Observed, SyncError>;
 
 impl Remote {
-    /// Reads the entry `listed` of a list. Begins with its remote id, unless `wanted` has the same.
+    /// Reads the entry `listed` of a list. Begins with its remote id, unless `wanted` was read at it.
     pub(super) async fn read_entry_by_either_id(&self, listed: &Resource, wanted: &Resource) -> Read {
-        if listed.identity.remote_id == wanted.identity.remote_id {
-            return Box::pin(self.read_by_either_id(listed)).await;
-        }
-        if let Some(by_remote_id) = at_remote_id(listed) {
+        if listed.identity.remote_id != wanted.identity.remote_id
+            && let Some(by_remote_id) = at_remote_id(listed)
+        {
             let read = self.read_at(&by_remote_id).await;
             if read.as_ref().is_ok_and(|observed| has_names(observed, &listed.identity)) {
                 return read;

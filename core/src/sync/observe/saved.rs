@@ -81,7 +81,9 @@ impl Remote {
                 // Its names are more than its path shows.
                 Err(_) => Resource { seeded: true, ..Resource::named(path, rules, entry.payload.clone())? },
             };
-            let member = Resource { declared, ..named };
+            // Nothing was read at its names before.
+            let identity = Identity { alias: entry.alias.clone(), remote_id: String::new() };
+            let member = Resource { declared, identity, ..named };
             let names = Identity { alias: entry.alias.clone(), remote_id: entry.remote_id.clone() };
             match self.read_at_entry(&member, &entry).await {
                 // Some servers answer with another resource if the address is wrong.
