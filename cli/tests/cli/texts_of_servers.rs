@@ -8,7 +8,7 @@ use crate::safety::Place;
 
 const REFERENCE: &str = r#"{{ref "/clients/app" "/secret"}}"#;
 
-/// A server whose user `eve` has written `about` herself, beside the user `amy` and a client with a secret.
+/// A server with the users `amy` and `eve` and a client with a secret. `eve` has set her `about`.
 fn place(about: &str) -> Place {
     let server =
         ApiServer::start(&["/clients", "/users"], |request, store| request.rest(store, Ids::Stated("id")));
@@ -31,8 +31,7 @@ fn place(about: &str) -> Place {
 #[case::format("{{payload_type .}}")]
 fn a_text_that_would_be_a_template_is_not_saved(#[case] about: &str) {
     let place = place(about);
-    let message =
-        "/users/eve: the text of the server at \"/about\" has the form of a placeholder or a reference";
+    let message = ": the text of the server at \"/about\" has the form of a placeholder or a reference";
     let run = place.run(&["import", "/users"]);
     assert!(run.code == 2 && run.stdout.contains("/users  1 saved"), "{run}");
     assert!(run.stdout.contains(message), "{run}");
@@ -46,8 +45,10 @@ fn a_text_that_would_be_a_template_is_not_saved(#[case] about: &str) {
         assert!(run.code == 2 && run.stderr.contains(message), "{run}");
         assert!(!place.has("users/eve/resource.json") && !place.has("users/zoe/resource.json"), "{run}");
     }
-    let run = place.run(&["import", "/users", "--exclude", "eve"]);
-    assert_eq!(run.code, 0, "{run}");
+    for command in [&["import", "/users"][..], &["resource", "save", "/users/", "--force"]] {
+        let run = place.run(&[command, &["--exclude", "eve"]].concat());
+        assert_eq!(run.code, 0, "{run}");
+    }
 }
 
 #[rstest]
@@ -70,6 +71,9 @@ fn a_placeholder_of_the_user_is_saved() {
     let run = place.run(&[&copy[..], &["/id=zoe,/about={{payload_type .}}"]].concat());
     assert_eq!(run.code, 0, "{run}");
     assert!(place.home.read("repo/users/zoe/resource.json").contains("{{payload_type .}}"), "{run}");
+    place.server.put("/users/eve", json!({"id": "eve", "about": REFERENCE}));
+    let run = place.run(&[&copy[..], &["/id=zoe,/about=mine", "--force"]].concat());
+    assert_eq!(run.code, 0, "{run}");
 }
 
 /// The administrator has written the same text into the file.

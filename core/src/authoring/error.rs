@@ -32,8 +32,8 @@ pub enum AuthoringError {
     /// A text of the server has the form of a placeholder or a reference.
     #[error(
         "{path}: the text of the server at \"{at}\" has the form of a placeholder or a reference, and a run would replace it \
-         by another value; correct it on the server, or exclude the resource, or exclude the attribute in \
-         operations.get.transforms in {file}",
+         by another value; change it on the server, leave the resource out with --exclude, or add \
+         {{excludeAttributes: [{at}]}} to operations.get.transforms in {file}",
         file = metadata_place(&.path.parent().unwrap_or_else(LogicalPath::root))
     )]
     Template {

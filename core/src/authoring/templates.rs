@@ -1,7 +1,8 @@
-//! Keeps the placeholders of a declaration when the state of the server replaces it, and takes none from the server.
+//! Placeholders and references in payloads of the server: those of the declaration are kept, and others are rejected.
 
 use super::{AuthoringError, Draft, stored};
 use crate::language::reference::{is_reference, references};
+use crate::metadata::Metadata;
 use crate::payload::Value;
 use crate::repository::Store;
 use crate::secrets::{placeholder_places, template_places};
@@ -19,8 +20,13 @@ pub fn with_templates_of(declared: &Value, mut payload: Value) -> Value {
     payload
 }
 
-/// Like [`check_texts`] with the file of the resource. Blocks.
-pub fn check_saved_texts(store: &Store, draft: &Draft) -> Result<(), AuthoringError> {
+/// Like [`check_texts`] with the file of the resource, unless the whole resource is a secret: no placeholders are searched
+/// in what the secret store returns. Blocks.
+pub fn check_saved_texts(store: &Store, metadata: &Metadata, draft: &Draft) -> Result<(), AuthoringError> {
+    let is_plain = template_places(&draft.payload, is_reference).is_empty();
+    if is_plain || metadata.rules(&draft.path)?.resolved().secret {
+        return Ok(());
+    }
     check_texts(draft, &stored(store, &draft.path)?.unwrap_or_default())
 }
 

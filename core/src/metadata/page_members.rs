@@ -5,7 +5,7 @@ use crate::payload::Value;
 /// Members that hold the URL of the next page, or another sign that there is one.
 pub(super) const URLS: [&str; 8] =
     ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", ODATA_NEXT];
-/// The one of them that always holds a URL, which may be relative (OData JSON Format 4.01 §4.6.5).
+/// The member of [`URLS`] that always has a URL, which may be relative.
 pub(super) const ODATA_NEXT: &str = "@odata.nextLink";
 /// Members that state that there is a next page.
 pub(super) const SIGNS: [&str; 12] = [

@@ -284,15 +284,25 @@ fn next_in(answer: &Value) -> NextPage {
     let mut next = NextPage::End;
     for holder in holders(answer) {
         let member = |key: &&str| holder.get(key);
-        let odata = || holder.get(ODATA_NEXT)?.as_str().map(str::trim).filter(|url| !url.is_empty());
-        if let Some(url) = URLS.iter().filter_map(member).find_map(reference_in).or_else(odata) {
-            return NextPage::At(url.to_owned());
+        let url = URLS.iter().filter_map(member).find_map(reference_in).map(str::to_owned);
+        if let Some(url) = url.or_else(|| odata_next(holder)) {
+            return NextPage::At(url);
         }
         if URLS.iter().chain(&SIGNS).filter_map(member).any(is_meaningful) {
             next = NextPage::Unknown;
         }
     }
     next
+}
+
+/// Returns the next URL of an `OData` answer. A relative one is relative to the URL of its context, if it has one (`OData` JSON
+/// Format 4.01 §4.6.5).
+fn odata_next(answer: &Value) -> Option<String> {
+    let url = answer.get(ODATA_NEXT)?.as_str().map(str::trim).filter(|url| !url.is_empty())?;
+    let context = answer.get("@odata.context").and_then(Value::as_str).unwrap_or_default();
+    let context = context.split(['#', '?']).next().unwrap_or_default();
+    let base = context.rfind('/').map_or("", |end| &context[..=end]);
+    Some(format!("{base}{url}"))
 }
 
 fn reference_in(value: &Value) -> Option<&str> {

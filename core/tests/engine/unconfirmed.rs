@@ -106,7 +106,7 @@ async fn an_update_is_confirmed_if_its_answer_does_not_show_it(
 
 /// Like Review Board, the server sorts texts.
 #[tokio::test]
-async fn a_changed_order_of_texts_is_named() {
+async fn the_message_names_an_array_with_another_order() {
     let server = ApiServer::start(&["/hooks"], |request, store| {
         let answer = request.rest(store, Ids::Stated("id"));
         store.put("/hooks/web", json!({"id": "web", "events": ["close", "open"]}));
@@ -115,13 +115,13 @@ async fn a_changed_order_of_texts_is_named() {
     server.put("/hooks/web", json!({"id": "web", "events": []}));
     let hook = r#"{"id": "web", "events": ["open", "close"]}"#;
     let world = World::new(Config::default(), &[("hooks/web/resource.json", hook)]);
-    let report = world.sync_on(&server.url(), &[]).await;
+    let report = world.sync_on(server.url(), &[]).await;
     let message = report.unconfirmed.first().map(|failure| failure.message.as_str());
     assert_eq!(
         message,
         Some(
             "/hooks/web: the server answered 200 to the update, but shows the entries of /events in another order; if \
-             their order has no meaning, state {/events: set} in operations.compare.arrays"
+             the order does not matter, state {/events: set} in operations.compare.arrays"
         ),
         "{report:?}"
     );

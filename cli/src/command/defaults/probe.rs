@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use declarest_core::authoring::{Draft, check_texts};
 use declarest_core::error::Category;
+use declarest_core::language::template::IdentityTemplate;
 use declarest_core::metadata::document::OnRemove;
 use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::path::LogicalPath;
@@ -130,16 +132,16 @@ fn minimal(rules: &Rules, name: &str, samples: &[Object]) -> Result<Value, Failu
             "--from managed-server is not possible for secrets, singletons and resources with resource.onRemove",
         ));
     }
-    let pointer = |stated: &Option<String>| {
-        let text = stated.as_deref().unwrap_or("/id");
-        let braced = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
-        Pointer::parse(braced.unwrap_or(text).trim()).map_err(|_| {
+    let pointer = |template: &IdentityTemplate| {
+        template.simple().cloned().ok_or_else(|| {
             Failure::invalid(format!(
-                "--from managed-server needs an id and an alias that are attributes, but metadata states \"{text}\""
+                "--from managed-server needs resource.id and resource.alias that are single attributes, but metadata \
+                 states \"{}\"",
+                template.source()
             ))
         })
     };
-    let (id, alias) = (pointer(&resolved.id)?, pointer(&resolved.alias)?);
+    let (id, alias) = (pointer(rules.identity().id())?, pointer(rules.identity().alias())?);
     let sample =
         |at: &Pointer| samples.iter().find_map(|sample| at.get(&Value::Object(sample.clone())).cloned());
     let create = &resolved.operation(OperationName::Create).validation.required_attributes;
@@ -211,6 +213,8 @@ async fn read(
     for probe in created {
         let observed = workspace.remote()?.read(&probe.resource).await?;
         let mut payload = observed.payload.unwrap_or_default();
+        // Defaults apply to all resources of the collection.
+        check_texts(&Draft::new(probe.resource.path.clone(), payload.clone()), &probe.sent)?;
         for secret in &probe.resource.rules.resolved().secret_attributes {
             payload = secret.remove(payload);
         }

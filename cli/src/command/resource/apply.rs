@@ -276,14 +276,17 @@ impl Run<'_> {
     /// kept.
     async fn refresh(&self, observed: &[(Resource, Observed)]) -> Result<(), Failure> {
         let store = self.workspace.store()?;
-        let mut drafts = Vec::new();
+        let (mut drafts, mut refused) = (Vec::new(), None);
         for (resource, observed) in observed {
             let Some(shown) = observed.payload.clone() else { continue };
             let draft = Draft::new(resource.path.clone(), with_templates_of(&resource.payload, shown));
-            check_texts(&draft, &resource.payload)?;
-            drafts.push(draft);
+            match check_texts(&draft, &resource.payload) {
+                Ok(()) => drafts.push(draft),
+                Err(error) => refused = refused.or(Some(error)),
+            }
         }
         let batch = Batch { collection: None, drafts, observed: true };
-        Change::new(self.workspace, &store, vec![batch], SecretOptions::default())?.carry_out().await
+        Change::new(self.workspace, &store, vec![batch], SecretOptions::default())?.carry_out().await?;
+        refused.map_or(Ok(()), |error| Err(error.into()))
     }
 }

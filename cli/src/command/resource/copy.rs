@@ -61,6 +61,7 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
     block_on(async {
         let workspace = workspace(invocation, &path).await?;
         let mut source = source(&workspace, &path.path).await?;
+        let given = assigned.clone().map(Value::Object).unwrap_or_default();
         if let Some(assigned) = assigned {
             if source.payload.as_object().is_none() {
                 return Err(Failure::invalid(format!(
@@ -76,6 +77,9 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
         }
         let Source { payload, descriptor, observed, .. } = source;
         let draft = Draft { descriptor, ..Draft::new(target, payload) };
+        if observed {
+            check_texts(&draft, &given)?;
+        }
         save(&workspace, authoring, draft, observed, arguments.force).await
     })
 }
@@ -99,6 +103,9 @@ async fn edit_in(
     let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
     if format.payload_type.class() == Class::Binary {
         return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
+    }
+    if observed {
+        check_texts(&Draft::new(path.clone(), payload.clone()), &Value::Null)?;
     }
     let stored = if observed { None } else { text(&workspace, &path)? };
     let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
@@ -169,9 +176,7 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     let observed = workspace.remote()?.get(path).await?;
     let item = Item::observed(path, observed, &workspace.metadata)?;
     let descriptor = item.format().cloned();
-    let draft = Draft::new(path.clone(), item.payload);
-    check_texts(&draft, &Value::Null)?;
-    Ok(Source { path: draft.path, payload: draft.payload, descriptor, observed: true })
+    Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
 }
 
 /// Returns the text of the resource's file, so that its comments are kept; `None` if the file includes others.

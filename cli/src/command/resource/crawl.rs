@@ -3,11 +3,12 @@
 //! Names of collections come from metadata, the `OpenAPI` document and the directories of the repository. The members of
 //! a collection come from the server, and collections below them are listed in the same way.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::metadata::{Entry, MetadataError, OperationName, inference};
+use declarest_core::metadata::{self, MetadataError, OperationName, inference};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 use declarest_core::sync::{Members, SyncError};
@@ -184,10 +185,17 @@ impl Crawl {
         }
     }
 
-    /// Records a failure.
+    /// Records a failure. Of several collections with one pattern, all failures of the first one are shown.
     pub fn fail(&mut self, at: &Place, failure: Failure) {
-        let first = || Unlisted { count: 0, at: at.path.clone(), failure };
-        self.unlisted.entry(at.pattern.clone()).or_insert_with(first).count += 1;
+        match self.unlisted.entry(at.pattern.clone()) {
+            Entry::Vacant(place) => _ = place.insert(Unlisted { count: 1, at: at.path.clone(), failure }),
+            Entry::Occupied(known) if known.get().at == at.path => {
+                let first = &mut known.into_mut().failure;
+                let message = format!("{}; {}", first.message(), failure.message());
+                *first = Failure::new(first.category(), message);
+            }
+            Entry::Occupied(known) => known.into_mut().count += 1,
+        }
     }
 
     /// Records the members that could not be read, and removes them.
@@ -235,7 +243,7 @@ async fn lists(
     for place in collections {
         let (remote, exclusions) = (Arc::clone(&remote), Arc::clone(&exclusions));
         tasks.spawn(async move {
-            let excludes = |member: &LogicalPath, entry: &Entry| {
+            let excludes = |member: &LogicalPath, entry: &metadata::Entry| {
                 exclusions.cover(member, &entry.alias, &entry.remote_id)
             };
             let list = remote.list_without(&place.path, &excludes).await;

@@ -304,7 +304,7 @@ impl ImportOptions {
         for item in items {
             let draft = item.into_draft(workspace)?;
             let checked = check_names(store, &workspace.metadata, &draft);
-            match checked.and_then(|()| check_saved_texts(store, &draft)) {
+            match checked.and_then(|()| check_saved_texts(store, &workspace.metadata, &draft)) {
                 Ok(()) => drafts.push(draft),
                 Err(error) => others.push(error),
             }
@@ -332,7 +332,7 @@ impl ImportOptions {
         let observed = workspace.remote()?.get(path).await?;
         let draft = Item::observed(path, observed, &workspace.metadata)?.into_draft(workspace)?;
         check_names(store, &workspace.metadata, &draft)?;
-        check_saved_texts(store, &draft)?;
+        check_saved_texts(store, &workspace.metadata, &draft)?;
         let batch = Batch { collection: None, drafts: vec![draft], observed: true };
         Change::new(workspace, store, vec![batch], self.secrets()).map(Some)
     }

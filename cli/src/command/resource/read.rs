@@ -87,8 +87,9 @@ pub fn note_if_partial(path: &LogicalPath, members: &Members, invocation: &Invoc
 /// Reports that members have the payloads of their list, which may have fewer attributes than the resources.
 pub fn note_if_as_listed(path: &LogicalPath, members: &Members, invocation: &Invocation) {
     if let Some(error) = &members.as_listed {
-        let cause = "saved as the list shows the members, because reads of single ones fail; attributes may be missing";
-        invocation.messages.note(&format!("{path}: {cause}: {error}"));
+        let note =
+            "the files have the payloads of the list and may lack attributes, because reads of members fail";
+        invocation.messages.note(&format!("{path}: {note}: {error}"));
     }
 }
 

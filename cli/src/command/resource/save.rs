@@ -85,11 +85,13 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
             Some(_) => Workspace::local(invocation).await?,
             None => Workspace::connected(invocation).await?,
         };
-        let batches = match input {
-            Some(input) => vec![arguments.given(&workspace.metadata, &target, input)?],
+        let mut batches = match input {
+            Some(input) => {
+                let given = vec![arguments.given(&workspace.metadata, &target, input)?];
+                arguments.without_excluded(&workspace.metadata, given)?
+            }
             None => arguments.fetched(&workspace, &target, invocation).await?,
         };
-        let mut batches = arguments.without_excluded(&workspace.metadata, batches)?;
         if arguments.prune_defaults {
             for draft in batches.iter_mut().flat_map(|batch| &mut batch.drafts) {
                 draft.prune_defaults(&workspace.metadata)?;
@@ -182,10 +184,14 @@ impl SaveArguments {
             };
             batches.push(Batch { observed: true, ..batch });
         }
+        let batches = self.without_excluded(&workspace.metadata, batches)?;
         let store = workspace.store()?;
         for draft in batches.iter().flat_map(|batch| &batch.drafts) {
             check_names(&store, &workspace.metadata, draft)?;
-            check_saved_texts(&store, draft)?;
+            // No placeholders are searched in what the secret store returns.
+            if !self.secret {
+                check_saved_texts(&store, &workspace.metadata, draft)?;
+            }
         }
         Ok(batches)
     }

@@ -1,5 +1,5 @@
-//! Choices that answers show with a label, such as `{"value": "active", "label": "Active"}`, and requests state as the
-//! value alone, as `NetBox` does.
+//! Choices that answers show with a label, such as `{"value": "active", "label": "Active"}`, and that requests
+//! state as the value only, as `NetBox` does.
 
 use crate::metadata::openapi::{ApiOperation, OpenApi};
 use crate::metadata::transform::member_expression;
@@ -23,10 +23,12 @@ pub fn choices<'o>(
     let mut shown = document.members(resource);
     shown.retain(|_, schema| is_choice(schema));
     let sent = requests.filter_map(ApiOperation::structured_request_schema);
-    let sent = sent.flat_map(|schema| document.members(schema));
-    let values = sent.filter(|(_, schema)| !document.is_object(schema)).map(|(name, _)| name);
-    let values: Vec<String> = values.collect();
-    shown.into_keys().filter(|name| values.contains(name)).collect()
+    let sent: Vec<(String, Pointer)> = sent.flat_map(|schema| document.members(schema)).collect();
+    let is_value = |name: &String| {
+        let mut schemas = sent.iter().filter(|(sent, _)| sent == name).map(|(_, schema)| schema).peekable();
+        schemas.peek().is_some() && schemas.all(|schema| !document.is_object(schema))
+    };
+    shown.into_keys().filter(is_value).collect()
 }
 
 /// Returns the jq expression that replaces choices by their values; `None` without choices. Null stays.

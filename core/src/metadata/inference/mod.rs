@@ -277,15 +277,12 @@ impl<'a> Inference<'a> {
         let is_of_item =
             default_path(name) != "." || (name == OperationName::Create && self.creates_at_item());
         if is_of_item {
-            // The default path would have the member `id`, if the resource has one beside its id.
-            let id = &self.identity.id;
-            let has_other_id = id != "id" && self.attributes().contains("id");
-            let path = if has_other_id {
-                format!("./{}", placeholder(id))
-            } else {
-                default_path(OperationName::Get).to_owned()
-            };
-            return (has_other_id || !slash.is_empty()).then(|| path + slash);
+            // In the default path `./{{/id}}`, a member `id` hides the id of the resource.
+            let has_other_id = conventional_method(name).is_some()
+                && self.identity.id != "id"
+                && self.attributes().contains("id");
+            let path = if has_other_id { "./{{/remoteID}}" } else { default_path(OperationName::Get) };
+            return (has_other_id || !slash.is_empty()).then(|| format!("{path}{slash}"));
         }
         // A variable of the document, such as that of a parent, may have the name of an attribute of the resource.
         let last = described.segments().last()?.literal()?;

@@ -222,11 +222,11 @@ fn the_envelope_of_a_read_is_removed(
 
 /// Resources of a Django server may be addressed by their slug, although they have an `id`, too.
 #[rstest]
-#[case::slug("{id: {}, slug: {}}", "slug", "", Some("./{{/slug}}"))]
-#[case::slug_with_a_slash("{id: {}, slug: {}}", "slug", "/", Some("./{{/slug}}/"))]
+#[case::slug("{id: {}, slug: {}}", "slug", "", Some("./{{/remoteID}}"))]
+#[case::slug_with_a_slash("{id: {}, slug: {}}", "slug", "/", Some("./{{/remoteID}}/"))]
 #[case::no_other_id("{slug: {}, size: {}}", "slug", "", None)]
 #[case::the_id("{id: {}, slug: {}}", "id", "/", Some("./{{/id}}/"))]
-fn the_address_has_the_id_of_the_path(
+fn paths_have_the_id_that_the_document_names(
     #[case] attributes: &str,
     #[case] variable: &str,
     #[case] slash: &str,
@@ -244,6 +244,7 @@ fn the_address_has_the_id_of_the_path(
         let path = operations.get(&name).and_then(|operation| operation.path.as_deref());
         assert_eq!(path, expected, "{name:?}");
     }
+    assert!(!operations.contains_key(&OperationName::Compare));
 }
 
 /// Requests of `NetBox` state the value of a choice, and answers show its label, too.

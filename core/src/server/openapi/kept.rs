@@ -59,7 +59,7 @@ impl Stored {
     /// Returns the document if it is complete.
     pub async fn restore(self) -> Option<FetchedOpenApi> {
         let Self { bytes, digest, source, conditions, file } = self;
-        let document = shared::document("", bytes).await.ok()?;
+        let document = shared::document(DOCUMENT, bytes).await.ok()?;
         let is_whole = document.digest() == digest;
         is_whole.then(|| FetchedOpenApi { document, source, conditions, file: Some(file) })
     }

@@ -5,7 +5,6 @@ use http::Method;
 use super::given;
 use super::remarks::shown_instead;
 use super::write::{Attempt, decided};
-use crate::metadata::document::OnRemove;
 use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value, decode};
@@ -120,18 +119,12 @@ impl Attempt<'_> {
         differences(desired, observed).await
     }
 
-    /// Whether the action resets the resource instead of deleting it.
-    fn resets(&self) -> bool {
-        let on_remove = self.call.declared.as_ref().map(|declared| declared.rules.resolved().on_remove());
-        matches!(on_remove, Some(OnRemove::Reset(_))) && !self.action.replaces()
-    }
-
     /// Handles the answer to a deletion, which may have to be confirmed by a read.
     pub async fn deleted(&self, response: &Response) -> Result<Step, SyncError> {
         let declared = self.call.declared.as_deref();
         let is_failure = states_failure(&self.call.request, response, declared);
         let doubt = is_failure.then(|| self.not_done(response));
-        if doubt.is_none() && (!self.call.by_name || self.resets()) {
+        if doubt.is_none() && (!self.call.by_name || self.action.resets()) {
             return Ok(Step::Delete);
         }
         self.confirm_deletion(doubt).await

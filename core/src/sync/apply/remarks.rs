@@ -13,7 +13,7 @@ pub fn shown_instead(differences: &[Difference], transforms: bool) -> String {
     let (other, lacking) = (with(Change::Replace), with(Change::Remove));
     if let Some(array) = reordered(&other) {
         return format!(
-            "shows the entries of {array} in another order; if their order has no meaning, state {{{array}: set}} in \
+            "shows the entries of {array} in another order; if the order does not matter, state {{{array}: set}} in \
              operations.compare.arrays"
         );
     }
@@ -52,7 +52,7 @@ fn reordered(differences: &[&Difference]) -> Option<String> {
         let place = observed.iter().position(|shown| **shown == difference.desired);
         place.map(|place| observed.swap_remove(place)).is_some()
     });
-    (differences.iter().all(is_entry) && is_shown).then_some(array)
+    (differences.len() > 1 && differences.iter().all(is_entry) && is_shown).then_some(array)
 }
 
 /// Returns the places of the differences, of which some are named.

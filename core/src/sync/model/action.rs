@@ -6,6 +6,7 @@ use super::{Call, Failure, PRUNE, REPLACE, Resource, SyncError};
 use crate::control::visible;
 use crate::language::reference::{Reference, references};
 use crate::language::referred::Unread;
+use crate::metadata::document::OnRemove;
 use crate::metadata::{Comparison, Difference};
 use crate::path::LogicalPath;
 use crate::payload::pointer::Pointer;
@@ -213,6 +214,13 @@ impl Action {
     /// Whether the resource is deleted and created again.
     pub fn replaces(&self) -> bool {
         self.reason == Reason::Replaced
+    }
+
+    /// Whether the resource is reset instead of deleted.
+    pub fn resets(&self) -> bool {
+        let declared = self.call().and_then(|call| call.declared.as_ref());
+        let on_remove = declared.map(|declared| declared.rules.resolved().on_remove());
+        matches!(on_remove, Some(OnRemove::Reset(_))) && !self.replaces()
     }
 
     /// Returns method and path of each request that is known before the run, in their order, without secrets. A

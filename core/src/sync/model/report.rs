@@ -115,6 +115,9 @@ pub struct Kept {
     /// Whether metadata states `resource.onRemove: keep`.
     #[serde(skip)]
     pub stated: bool,
+    /// Whether it is kept because it is a singleton, and metadata states nothing else.
+    #[serde(skip)]
+    pub by_default: bool,
     /// Whether it may be deleted after Git no longer declares others.
     #[serde(skip)]
     pub pending: bool,
@@ -123,7 +126,14 @@ pub struct Kept {
 impl Kept {
     /// Returns a path whose resource stays for this reason.
     pub fn new(path: LogicalPath, reason: impl Into<String>) -> Self {
-        Self { path, reason: reason.into(), declared_at: None, stated: false, pending: false }
+        Self {
+            path,
+            reason: reason.into(),
+            declared_at: None,
+            stated: false,
+            by_default: false,
+            pending: false,
+        }
     }
 }
 

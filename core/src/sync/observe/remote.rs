@@ -48,7 +48,7 @@ pub struct Members {
     /// The members that the list shows and that could not be read.
     pub unread: Vec<(LogicalPath, SyncError)>,
     /// If the entries have the payloads of the list because reads of single members fail: the error of one.
-    pub as_listed: Option<SyncError>,
+    pub as_listed: Option<Box<SyncError>>,
     /// Whether the server does not know the list.
     pub unlisted: bool,
     /// The path of the collection on the server, if the ids of its parents differ from their names.

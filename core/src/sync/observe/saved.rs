@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use http::StatusCode;
 
 use super::other_id::is_another;
 use super::remote::Members;
@@ -17,9 +16,9 @@ use crate::payload::{Object, Value};
 use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
 impl Remote {
-    /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one, or
-    /// another one if that fails. If the read shows the same as the list in JSON, or both fail, the list is used for the
-    /// others, too; otherwise they are read.
+    /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one
+    /// and, if that fails, one more. If a read shows the same JSON as the list, or both fail, all members keep the payloads
+    /// of the list; otherwise all are read.
     ///
     /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
     /// server. Also fails if the server does not answer, or its answer cannot be evaluated. If others cannot be read, they
@@ -41,7 +40,7 @@ impl Remote {
                     read = entry.map(|entry| (sample, entry));
                     break;
                 }
-                Err(error) if is_of_one(&error) => failed = failed.or(Some(error)),
+                Err(error) if may_concern_one(&error) => failed = failed.or(Some(Box::new(error))),
                 Err(error) => return Err(error),
             }
         }
@@ -57,7 +56,7 @@ impl Remote {
         Ok(Members { entries: entries.into_iter().collect(), unread, ..members })
     }
 
-    /// Returns `entry` with the payload of the member that it names; `None` if a list of names shows one that does not exist.
+    /// Returns `entry` with the payload of the member that it names; `None` if a list of names has a name that the server does not know.
     /// The collection has the path `located` on the server.
     async fn with_payload(
         &self,
@@ -148,14 +147,14 @@ fn states_names(observed: &Observed) -> bool {
 }
 
 /// Whether another member may be readable, although this is the error of the read of one.
-fn is_of_one(error: &SyncError) -> bool {
+fn may_concern_one(error: &SyncError) -> bool {
     let is_absent = error.category() == Category::NotFound;
     is_absent || error.is_unreadable() || matches!(error, SyncError::Server(_)) && !concerns_all(error)
 }
 
 /// Whether the reads of other members would fail with this error, too.
 fn concerns_all(error: &SyncError) -> bool {
-    error.category() == Category::Transport || error.http_status() == Some(StatusCode::UNAUTHORIZED)
+    error.is_unreachable() || error.is_unauthorized()
 }
 
 /// Returns the member of a read that has the content of the entry, if the read has an envelope: it has few members of

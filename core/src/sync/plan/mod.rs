@@ -174,13 +174,13 @@ impl Plan {
         });
     }
 
-    /// Omits the remarks on singletons below deleted resources, because the server deletes both.
+    /// Omits the remarks on singletons below resources that are deleted, because the server deletes both.
     fn omit_below_deleted(&mut self) {
-        let doomed = self.actions.iter().filter(|action| action.step == Step::Delete && !action.replaces());
-        let doomed: Vec<&LogicalPath> = doomed.map(|action| &action.path).collect();
+        let is_deletion =
+            |action: &&Action| action.step == Step::Delete && !action.replaces() && !action.resets();
+        let doomed: Vec<&LogicalPath> = self.actions.iter().filter(is_deletion).map(|it| &it.path).collect();
         self.kept.retain(|kept| {
-            let is_by_default = !kept.stated && !kept.pending && kept.declared_at.is_none();
-            !is_by_default || !doomed.iter().any(|path| kept.path != **path && kept.path.is_within(path))
+            !kept.by_default || !doomed.iter().any(|path| kept.path != **path && kept.path.is_within(path))
         });
     }
 

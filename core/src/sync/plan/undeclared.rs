@@ -196,7 +196,7 @@ impl Candidates {
         // It is stated if one of them states it.
         if let Some(stated) = keeping.map(|resolved| resolved.on_remove.is_some()).max() {
             let reason = "metadata states resource.onRemove: keep, or resource.singleton".to_owned();
-            return Ok(Some(Kept { stated, ..kept(&declared.path, reason) }));
+            return Ok(Some(Kept { stated, by_default: !stated, ..kept(&declared.path, reason) }));
         }
         // Only the reset of the former commit is sent.
         let resets = |rules: &Rules| matches!(rules.resolved().on_remove(), OnRemove::Reset(_));
