@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 pub async fn fetch(
     workspace: &Workspace<'_>,
     target: &RawPath,
-    view: View,
+    view: View<'_>,
     invocation: &Invocation,
 ) -> Result<Vec<(LogicalPath, Read)>, Failure> {
     let paths = expand(&workspace.remote()?, target).await?;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use declarest_core::metadata::MetadataError;
+use declarest_core::metadata::{Entry, MetadataError};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, metadata_place};
 use declarest_core::sync::{Found, Members, Resource, SyncError};
 
-use super::item::Item;
+use super::item::{Exclusions, Item};
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::target::Target;
@@ -31,25 +31,32 @@ impl Read {
 }
 
 /// The payloads of the members of a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
+#[derive(Clone, Copy, Debug)]
+pub enum View<'e> {
     /// As the list shows them.
     Listed,
-    /// As reads of the members show them.
-    Read,
+    /// As reads of the members show them, without excluded ones.
+    Read(&'e Exclusions),
+}
+
+impl View<'_> {
+    fn excludes(&self, member: &LogicalPath, entry: &Entry) -> bool {
+        matches!(self, Self::Read(excluded) if excluded.cover(member, &entry.alias, &entry.remote_id))
+    }
 }
 
 /// Reads from the server. A path with a trailing slash is listed, unless the response is not a list.
 pub async fn remote(
     workspace: &Workspace<'_>,
     target: &Target,
-    view: View,
+    view: View<'_>,
     invocation: &Invocation,
 ) -> Result<Read, Failure> {
     let (remote, path) = (workspace.remote()?, &target.path);
     let mut listed = None;
     if target.explicit_collection || path.is_root() {
-        match remote.list(path).await {
+        let excludes = |member: &LogicalPath, entry: &Entry| view.excludes(member, entry);
+        match remote.list_without(path, &excludes).await.and_then(Members::all_read) {
             Ok(members) => listed = Some(members),
             Err(SyncError::Metadata(MetadataError::ListShape { .. })) => {}
             Err(error) => return Err(error.into()),
@@ -67,7 +74,8 @@ pub async fn remote(
     };
     note_if_partial(path, &members, invocation);
     Unplaced::take(path, &mut members).note(path, invocation);
-    if view == View::Read {
+    if let View::Read(_) = view {
+        members.entries.retain(|member, entry| !view.excludes(member, entry));
         members = remote.as_reads_show(path, members).await?.all_read()?;
         note_if_as_listed(path, &members, invocation);
     }

@@ -159,7 +159,7 @@ impl SaveArguments {
         invocation: &Invocation,
     ) -> Result<Vec<Batch>, Failure> {
         let mut batches = Vec::new();
-        let view = if self.saves_one() { View::Listed } else { View::Read };
+        let view = if self.saves_one() { View::Listed } else { View::Read(&self.exclusions) };
         for (path, found) in fetch(workspace, target, view, invocation).await? {
             let batch = match found {
                 Read::Collection(items) if self.saves_one() => single(path, item::payloads(items), None),
