@@ -214,8 +214,28 @@ impl ServerError {
         }
     }
 
-    /// Whether the server refuses a request because it changes what cannot be changed, according to its words. With 409, they
-    /// may be about a state that passes: a load balancer of Octavia is immutable during each change.
+    /// Whether the answer states that the server has refused the request because the resource is locked for a time: 423 (RFC
+    /// 4918 §11.3), or 409 with such words. Octavia calls a load balancer immutable while it is being changed.
+    pub(super) fn states_a_lock(&self) -> bool {
+        const WORDS: [&str; 7] = [
+            "immutable and cannot be updated",
+            "is locked",
+            "is being ",
+            "in progress",
+            "inprogress",
+            "pending_",
+            "try again",
+        ];
+        let Self::Status { status, excerpt, .. } = self else { return false };
+        let has_words = || {
+            let excerpt = excerpt.to_ascii_lowercase();
+            WORDS.iter().any(|word| excerpt.contains(word))
+        };
+        *status == StatusCode::LOCKED || *status == StatusCode::CONFLICT && has_words()
+    }
+
+    /// Whether the server refuses a request because it changes what cannot be changed, according to its words. A 409 with such
+    /// words may be temporary.
     pub fn is_about_fixed_attributes(&self) -> bool {
         const WORDS: [&str; 6] = [
             "inequivalent", "immutable", "cannot be changed", "cannot change", "cannot be modified",
@@ -223,8 +243,9 @@ impl ServerError {
         ];
         let Self::Status { status, excerpt, .. } = self else { return false };
         let excerpt = excerpt.to_ascii_lowercase();
-        let is_final = status.is_client_error() && *status != StatusCode::CONFLICT || status.is_success();
-        is_final && WORDS.iter().any(|word| excerpt.contains(word))
+        let is_rejection =
+            (status.is_client_error() && *status != StatusCode::CONFLICT) || status.is_success();
+        is_rejection && WORDS.iter().any(|word| excerpt.contains(word))
     }
 
     /// Whether the server reported that the resource does not exist (HTTP 404 and 410).

@@ -17,6 +17,8 @@ const LONGEST_WAIT_FOR_PROBE: Duration = Duration::from_secs(2);
 
 const BASE_DELAY: Duration = Duration::from_millis(250);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
+/// The longest pause after the first answer that states a lock.
+const FIRST_LOCK: Duration = Duration::from_secs(2);
 
 /// The kind of failure of an attempt.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,8 @@ pub(crate) enum Failure {
     Elsewhere,
     /// The server answered with this status and, if present, this `Retry-After`.
     Status(StatusCode, Option<Duration>),
+    /// The same. The answer states that the resource is locked for a time, so the server has done nothing.
+    Locked(StatusCode, Option<Duration>),
     /// This process or its proxy refused to send the request, which another attempt cannot correct.
     Unsent,
     /// A failure that another attempt cannot correct.
@@ -42,8 +46,8 @@ pub(crate) enum Failure {
 /// Returns the pause after the failure of the `attempt`-th of at most `attempts` attempts (from 1); `None` if there is
 /// no further one.
 ///
-/// A request that is not `repeatable` is repeated only if the server cannot have acted on it: it was not sent, or the
-/// answer was 429 (RFC 6585 §4).
+/// A request that is not `repeatable` is repeated only if the server cannot have acted on it: it was not sent, the answer
+/// was 429 (RFC 6585 §4), or it states a lock.
 pub(crate) fn pause(repeatable: bool, attempt: u32, attempts: u32, failure: &Failure) -> Option<Duration> {
     if attempt >= attempts {
         return None;
@@ -53,6 +57,7 @@ pub(crate) fn pause(repeatable: bool, attempt: u32, attempts: u32, failure: &Fai
         Failure::NotContacted(probe_in) if probe_in <= LONGEST_WAIT_FOR_PROBE => Some(probe_in),
         Failure::Interrupted if repeatable => None,
         Failure::Status(StatusCode::TOO_MANY_REQUESTS, retry_after) => retry_after,
+        Failure::Locked(_, retry_after) => Some(lock_pause(attempt).max(retry_after.unwrap_or_default())),
         Failure::Status(
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT,
             retry_after,
@@ -73,6 +78,13 @@ pub(crate) fn backoff(attempt: u32) -> Duration {
     let ceiling = BASE_DELAY.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST_BACKOFF);
     // Full jitter keeps clients that failed together from returning together.
     ceiling.mul_f64(fastrand::f64())
+}
+
+/// Returns the pause after the `attempt`-th answer (from 1) that states a lock: 1 to 2 s after the first one. Most locks are
+/// held for some seconds.
+fn lock_pause(attempt: u32) -> Duration {
+    let ceiling = FIRST_LOCK.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(LONGEST_BACKOFF);
+    ceiling.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 /// Whether a request that arrives twice has the same effect as one that arrives once.
@@ -134,6 +146,19 @@ mod tests {
             assert!(pauses.iter().any(|pause| *pause > longest / 2), "{attempt}: {pauses:?}");
             assert!(pauses.iter().any(|pause| *pause < longest / 2), "{attempt}: {pauses:?}");
         }
+    }
+
+    #[test]
+    fn locks_are_waited_for() {
+        for (attempt, longest) in [(1, 2), (2, 4), (3, 8)] {
+            let (longest, locked) =
+                (Duration::from_secs(longest), Failure::Locked(StatusCode::CONFLICT, None));
+            let pauses = (0..200).map(|_| pause(false, attempt, ATTEMPTS, &locked).unwrap());
+            assert!(pauses.into_iter().all(|pause| pause >= longest / 2 && pause <= longest), "{attempt}");
+        }
+        let asked = Failure::Locked(StatusCode::LOCKED, Some(Duration::from_secs(7)));
+        assert!(pause(false, 1, ATTEMPTS, &asked).unwrap() >= Duration::from_secs(7));
+        assert_eq!(pause(false, ATTEMPTS, ATTEMPTS, &asked), None);
     }
 
     #[test]

@@ -49,6 +49,36 @@ async fn statuses_that_pass_are_waited_out(
     assert_eq!((outcome.is_ok(), server.seen().len()), (again, 1 + usize::from(again)), "{outcome:?}");
 }
 
+/// Like Octavia, the server refuses writes while it completes an earlier one.
+#[rstest]
+#[case::octavia(409, "Pool 1 is immutable and cannot be updated.")]
+#[case::operation(409, "AnotherOperationInProgress")]
+#[case::locked(423, "")]
+#[tokio::test]
+async fn a_lock_is_waited_for(
+    #[case] status: u16,
+    #[case] answer: &'static str,
+    #[values("PUT", "POST", "DELETE")] method: &str,
+) {
+    let server = stumbling(1, move || json(status, answer)).await;
+    let outcome = send(&client(&server.url()), method).await;
+    assert_eq!((outcome.is_ok(), server.seen().len()), (true, 2), "{outcome:?}");
+}
+
+#[rstest]
+#[case::conflict(409, "a pool with this name exists", "POST")]
+#[case::read(409, "the pool is locked", "GET")]
+#[tokio::test]
+async fn another_conflict_is_an_answer(
+    #[case] status: u16,
+    #[case] answer: &'static str,
+    #[case] method: &str,
+) {
+    let server = stumbling(1, move || json(status, answer)).await;
+    let error = send(&client(&server.url()), method).await.unwrap_err();
+    assert_eq!((error.status().unwrap().as_u16(), server.seen().len()), (status, 1));
+}
+
 #[rstest]
 #[tokio::test]
 async fn other_statuses_are_an_answer(#[values(400, 401, 404, 408, 409, 425, 500, 501, 507)] status: u16) {

@@ -367,7 +367,10 @@ impl Wire {
         }
         if failed {
             let error = self.rejection(request, status, &body);
-            let failure = Failure::Status(status, retry::asked_patience(answer.headers()));
+            let asked = retry::asked_patience(answer.headers());
+            let is_locked = error.states_a_lock() && !request.method.is_safe();
+            let failure =
+                if is_locked { Failure::Locked(status, asked) } else { Failure::Status(status, asked) };
             return Err(Failed { error, failure });
         }
         let headers = answer.headers();

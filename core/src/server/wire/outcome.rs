@@ -54,7 +54,10 @@ pub(super) fn lesson(outcome: &Result<Response, Failed>) -> Option<Outcome<'_>> 
     Some(match outcome {
         Ok(response) => answer(response.status, None),
         Err(Failed { failure: Failure::Unsent, .. }) => return None,
-        Err(Failed { failure: Failure::Status(status, retry_after), .. }) => answer(*status, *retry_after),
+        Err(Failed {
+            failure: Failure::Status(status, retry_after) | Failure::Locked(status, retry_after),
+            ..
+        }) => answer(*status, *retry_after),
         Err(Failed { error: ServerError::Transport { reason, .. }, failure })
             if !matches!(failure, Failure::Final | Failure::Elsewhere) =>
         {
