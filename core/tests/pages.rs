@@ -112,7 +112,7 @@ const URLS: &[Route] = &[
         "GET /orders?page=4",
         200,
         "",
-        r#"{"items":[{"id":3}],"@odata.nextLink":"orders?page=5","hasMore":true}"#,
+        r#"{"@odata.context":"http://internal/api/$metadata#orders","items":[{"id":3}],"@odata.nextLink":"orders?page=5"}"#,
     ),
     ("GET /orders?page=5", 200, "", r#"{"items":[{"id":4}],"next":null,"hasMore":false}"#),
 ];

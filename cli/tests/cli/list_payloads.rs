@@ -73,6 +73,7 @@ fn reads(place: &Place) -> usize {
 #[rstest]
 #[case::import(&["import"])]
 #[case::save(&["resource", "save", "/shops/"])]
+#[case::save_without_a_slash(&["resource", "save", "/shops"])]
 fn files_have_the_payloads_of_reads(#[case] command: &[&str]) {
     let place = Place::with_openapi(shops(whole), OPENAPI, &[("README.md", "shops")]);
     let run = place.run(command);

@@ -302,6 +302,10 @@ fn a_member_that_cannot_be_read_does_not_prevent_the_import(#[case] list: Value,
     assert!(run.code == 2 && run.stdout.contains("/objects  2 saved\n"), "{run}");
     assert!(run.stdout.contains(failure) && run.stdout.contains("2 resources saved, 0 existing, 1"), "{run}");
     assert!(place.has("objects/a/resource.json") && place.has("objects/z/resource.json"));
+    // A second import does not take the entry of the list for the member.
+    let run = place.run(&["import"]);
+    assert!(run.code == 2 && run.stdout.contains("/objects  not imported: "), "{run}");
+    assert!(!place.has("objects/page/resource.json"), "{run}");
     // All members of a collection are saved, or none.
     let save = ["resource", "save", "/objects/", "--force"];
     let run = place.run(&save);

@@ -63,6 +63,19 @@ fn another_text_is_saved(#[case] about: &str) {
     assert_eq!(run.code, 0, "{run}");
 }
 
+/// The attribute is kept in a file of its own, and a run would send the content of that file.
+#[test]
+fn a_text_that_would_include_a_file_is_not_saved() {
+    let place = place("{{include about.txt}}");
+    let metadata =
+        "resource: {id: /id, alias: /id, externalizedAttributes: [{path: /about, file: about.txt}]}\n";
+    place.home.write("repo/users/_/metadata.yaml", metadata);
+    let run = place.run(&["import", "/users"]);
+    assert!(run.code == 2 && run.stdout.contains("/users  1 saved"), "{run}");
+    assert!(run.stdout.contains("/users/eve: the text of the server at \"/about\""), "{run}");
+    assert_eq!(place.home.read("repo/users/amy/about.txt"), "likes jq");
+}
+
 /// A value that the user gives may be a placeholder.
 #[test]
 fn a_placeholder_of_the_user_is_saved() {

@@ -31,10 +31,9 @@ pub enum AuthoringError {
     OtherNames(LogicalPath),
     /// A text of the server has the form of a placeholder or a reference.
     #[error(
-        "{path}: the text of the server at \"{at}\" has the form of a placeholder or a reference, and a run would replace it \
-         by another value; change it on the server, leave the resource out with --exclude, or add \
-         {{excludeAttributes: [{at}]}} to operations.get.transforms in {file}",
-        file = metadata_place(&.path.parent().unwrap_or_else(LogicalPath::root))
+        "{path}: the text of the server at \"{at}\" has the form of a placeholder or a reference, so the next run would \
+         replace it by a secret or by another value; change it on the server, or leave the resource out with --exclude \
+         of \"import\" or \"resource save\""
     )]
     Template {
         /// The resource.

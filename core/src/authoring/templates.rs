@@ -2,7 +2,8 @@
 
 use super::{AuthoringError, Draft, stored};
 use crate::language::reference::{is_reference, references};
-use crate::metadata::Metadata;
+use crate::metadata::document::ExternalizedAttribute;
+use crate::metadata::{Metadata, includes};
 use crate::payload::Value;
 use crate::repository::Store;
 use crate::secrets::{placeholder_places, template_places};
@@ -20,11 +21,25 @@ pub fn with_templates_of(declared: &Value, mut payload: Value) -> Value {
     payload
 }
 
-/// Like [`check_texts`] with the file of the resource, unless the whole resource is a secret: no placeholders are searched
-/// in what the secret store returns. Blocks.
-pub fn check_saved_texts(store: &Store, metadata: &Metadata, draft: &Draft) -> Result<(), AuthoringError> {
-    let is_plain = template_places(&draft.payload, is_reference).is_empty();
-    if is_plain || metadata.rules(&draft.path)?.resolved().secret {
+/// Like [`check_texts`] with the file of the resource. Also rejects texts that would include the file of an externalized
+/// attribute. Texts within a resource that is `whole` a secret are not in a file, and the secret store returns them unchanged.
+/// Blocks.
+pub fn check_saved_texts(
+    store: &Store,
+    metadata: &Metadata,
+    draft: &Draft,
+    whole: bool,
+) -> Result<(), AuthoringError> {
+    let rules = metadata.rules(&draft.path)?;
+    let resolved = rules.resolved();
+    let includes = |attribute: &&ExternalizedAttribute| {
+        !includes::referenced(&draft.payload, std::slice::from_ref(attribute)).is_empty()
+    };
+    if let Some(attribute) = resolved.externalized_attributes.iter().find(includes) {
+        return Err(AuthoringError::Template { path: draft.path.clone(), at: attribute.path.clone() });
+    }
+    let places = template_places(&draft.payload, is_reference);
+    if places.is_empty() || (whole || resolved.secret) && places.iter().all(|at| !at.tokens().is_empty()) {
         return Ok(());
     }
     check_texts(draft, &stored(store, &draft.path)?.unwrap_or_default())

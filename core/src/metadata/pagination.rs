@@ -295,13 +295,19 @@ fn next_in(answer: &Value) -> NextPage {
     next
 }
 
-/// Returns the next URL of an `OData` answer. A relative one is relative to the URL of its context, if it has one (`OData` JSON
-/// Format 4.01 §4.6.5).
+/// Returns the next URL of an `OData` answer. A relative one is resolved against `@odata.context`, if the answer has it
+/// (`OData` JSON Format 4.01 §4.6.5).
 fn odata_next(answer: &Value) -> Option<String> {
     let url = answer.get(ODATA_NEXT)?.as_str().map(str::trim).filter(|url| !url.is_empty())?;
+    if url.starts_with('/') || url.contains("://") {
+        return Some(url.to_owned());
+    }
     let context = answer.get("@odata.context").and_then(Value::as_str).unwrap_or_default();
     let context = context.split(['#', '?']).next().unwrap_or_default();
-    let base = context.rfind('/').map_or("", |end| &context[..=end]);
+    // A server behind a proxy may state the origin by which the proxy reaches it.
+    let path =
+        context.split_once("://").map_or(context, |(_, rest)| rest.find('/').map_or("", |at| &rest[at..]));
+    let base = path.rfind('/').map_or("", |end| &path[..=end]);
     Some(format!("{base}{url}"))
 }
 

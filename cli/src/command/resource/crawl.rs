@@ -52,11 +52,10 @@ pub struct Place {
 
 /// Collections of one pattern that could not be listed.
 pub struct Unlisted {
-    /// The number of collections.
-    pub count: usize,
+    pub paths: BTreeSet<LogicalPath>,
     /// The first one.
     at: LogicalPath,
-    /// Its failure.
+    /// Its failures.
     pub failure: Failure,
 }
 
@@ -185,16 +184,21 @@ impl Crawl {
         }
     }
 
-    /// Records a failure. Of several collections with one pattern, all failures of the first one are shown.
+    /// Records a failure. Of several collections with one pattern, only the failures of the first one are shown.
     pub fn fail(&mut self, at: &Place, failure: Failure) {
         match self.unlisted.entry(at.pattern.clone()) {
-            Entry::Vacant(place) => _ = place.insert(Unlisted { count: 1, at: at.path.clone(), failure }),
-            Entry::Occupied(known) if known.get().at == at.path => {
-                let first = &mut known.into_mut().failure;
-                let message = format!("{}; {}", first.message(), failure.message());
-                *first = Failure::new(first.category(), message);
+            Entry::Vacant(place) => {
+                let paths = BTreeSet::from([at.path.clone()]);
+                place.insert(Unlisted { paths, at: at.path.clone(), failure });
             }
-            Entry::Occupied(known) => known.into_mut().count += 1,
+            Entry::Occupied(known) => {
+                let Unlisted { paths, at: first, failure: shown } = known.into_mut();
+                paths.insert(at.path.clone());
+                if *first == at.path {
+                    let message = format!("{}; {}", shown.message(), failure.message());
+                    *shown = Failure::new(shown.category(), message);
+                }
+            }
         }
     }
 

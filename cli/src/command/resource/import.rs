@@ -275,11 +275,11 @@ impl ImportOptions {
         let remote = workspace.remote()?;
         members.entries = sync::undeclared(&remote, others).await?;
         if self.force {
-            members.entries.extend(existing);
+            members.entries.append(&mut existing);
         }
-        let existing = total - members.entries.len();
-        *members = remote.as_reads_show(collection, std::mem::take(members)).await?;
-        Ok(existing)
+        let left_out = total - members.entries.len();
+        *members = remote.as_reads_show(collection, std::mem::take(members), &existing).await?;
+        Ok(left_out)
     }
 
     /// Returns the change that saves the members of a collection, and their number.
@@ -304,7 +304,7 @@ impl ImportOptions {
         for item in items {
             let draft = item.into_draft(workspace)?;
             let checked = check_names(store, &workspace.metadata, &draft);
-            match checked.and_then(|()| check_saved_texts(store, &workspace.metadata, &draft)) {
+            match checked.and_then(|()| check_saved_texts(store, &workspace.metadata, &draft, false)) {
                 Ok(()) => drafts.push(draft),
                 Err(error) => others.push(error),
             }
@@ -332,7 +332,7 @@ impl ImportOptions {
         let observed = workspace.remote()?.get(path).await?;
         let draft = Item::observed(path, observed, &workspace.metadata)?.into_draft(workspace)?;
         check_names(store, &workspace.metadata, &draft)?;
-        check_saved_texts(store, &workspace.metadata, &draft)?;
+        check_saved_texts(store, &workspace.metadata, &draft, false)?;
         let batch = Batch { collection: None, drafts: vec![draft], observed: true };
         Change::new(workspace, store, vec![batch], self.secrets()).map(Some)
     }
@@ -358,9 +358,9 @@ impl Imported {
     fn new(collections: BTreeMap<String, Collection>, crawl: Crawl, invocation: &Invocation) -> Self {
         let Crawl { unlisted, absent, .. } = crawl;
         let collections = collections.into_iter().map(|(path, sum)| Collection { path, ..sum });
-        let failures = unlisted.into_iter().map(|(path, Unlisted { count, failure, .. })| NotImported {
+        let failures = unlisted.into_iter().map(|(path, Unlisted { paths, failure, .. })| NotImported {
             path,
-            collections: count,
+            collections: paths.len(),
             category: failure.category(),
             reason: failure.category().reason(),
             message: invocation.messages.redacted(failure.message()),

@@ -121,8 +121,9 @@ impl ListArguments {
 /// Prints the failures of collections. Returns a failure with the category of the first one.
 fn unlisted(unlisted: BTreeMap<String, Unlisted>, invocation: &Invocation) -> Option<Failure> {
     let category = unlisted.values().next()?.failure.category();
-    let failed: usize = unlisted.values().map(|unlisted| unlisted.count).sum();
-    for (pattern, Unlisted { count, failure, .. }) in unlisted {
+    let failed: usize = unlisted.values().map(|unlisted| unlisted.paths.len()).sum();
+    for (pattern, Unlisted { paths, failure, .. }) in unlisted {
+        let count = paths.len();
         let several = if count > 1 { format!(" ({count} collections)") } else { String::new() };
         let message = format!("{pattern}{several}: {}", failure.message());
         invocation.messages.problem(&Cause::new(failure.category(), message));

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use declarest_core::authoring::is_list;
 use declarest_core::metadata::{Entry, MetadataError};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, metadata_place};
-use declarest_core::sync::{Found, Members, Resource, SyncError};
+use declarest_core::sync::{Found, Members, Remote, Resource, SyncError};
 
 use super::item::{Exclusions, Item};
 use crate::error::Failure;
@@ -40,7 +41,7 @@ pub enum View<'e> {
 }
 
 impl View<'_> {
-    fn excludes(&self, member: &LogicalPath, entry: &Entry) -> bool {
+    fn excludes(self, member: &LogicalPath, entry: &Entry) -> bool {
         matches!(self, Self::Read(excluded) if excluded.cover(member, &entry.alias, &entry.remote_id))
     }
 }
@@ -67,8 +68,15 @@ pub async fn remote(
         None => match remote.find(path).await? {
             Found::Collection(members) => members,
             Found::Resource(observed) => {
-                let item = Item::observed(path, *observed, &workspace.metadata)?;
-                return Ok(Read::Resource(Box::new(item)));
+                if let View::Read(_) = view
+                    && observed.payload.as_ref().is_some_and(is_list)
+                    && let Some(members) = listed_whole(&remote, path).await
+                {
+                    members
+                } else {
+                    let item = Item::observed(path, *observed, &workspace.metadata)?;
+                    return Ok(Read::Resource(Box::new(item)));
+                }
             }
         },
     };
@@ -76,10 +84,16 @@ pub async fn remote(
     Unplaced::take(path, &mut members).note(path, invocation);
     if let View::Read(_) = view {
         members.entries.retain(|member, entry| !view.excludes(member, entry));
-        members = remote.as_reads_show(path, members).await?.all_read()?;
+        members = remote.as_reads_show(path, members, &BTreeMap::new()).await?.all_read()?;
         note_if_as_listed(path, &members, invocation);
     }
     Item::listed(members, &workspace.metadata).map(Read::Collection)
+}
+
+/// Returns the members of a collection whose address answered with a list, if all of them have names.
+async fn listed_whole(remote: &Remote, path: &LogicalPath) -> Option<Members> {
+    let members = remote.list(path).await.ok()?;
+    (members.nameless == 0 && members.pathless.is_empty()).then_some(members)
 }
 
 /// Reports a list of a collection that is not complete.

@@ -188,10 +188,7 @@ impl SaveArguments {
         let store = workspace.store()?;
         for draft in batches.iter().flat_map(|batch| &batch.drafts) {
             check_names(&store, &workspace.metadata, draft)?;
-            // No placeholders are searched in what the secret store returns.
-            if !self.secret {
-                check_saved_texts(&store, &workspace.metadata, draft)?;
-            }
+            check_saved_texts(&store, &workspace.metadata, draft, self.secret)?;
         }
         Ok(batches)
     }

@@ -1,6 +1,7 @@
 //! The members of a list as reads of each of them show them, for files.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -16,23 +17,34 @@ use crate::payload::{Object, Value};
 use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
 impl Remote {
-    /// Returns `members` of the collection at `path` with the payloads that reads of them show. Reads the largest one
+    /// Returns `members` of the collection at `path` with the payloads that reads of them show. `others` are the members that
+    /// are not needed. Reads the largest one
     /// and, if that fails, one more. If a read shows the same JSON as the list, or both fail, all members keep the payloads
     /// of the list; otherwise all are read.
     ///
     /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
     /// server. Also fails if the server does not answer, or its answer cannot be evaluated. If others cannot be read, they
     /// are in `unread`.
-    pub async fn as_reads_show(&self, path: &LogicalPath, members: Members) -> Result<Members, SyncError> {
+    pub async fn as_reads_show(
+        &self,
+        path: &LogicalPath,
+        members: Members,
+        others: &BTreeMap<LogicalPath, Entry>,
+    ) -> Result<Members, SyncError> {
+        if members.entries.is_empty() {
+            return Ok(members);
+        }
         let located = members.located.as_ref().unwrap_or(path);
-        let largest = members.entries.iter().max_by_key(|(_, entry)| entry.payload.weight());
+        // The others were saved before, so they can probably be read.
+        let samples = || others.iter().chain(&members.entries);
+        let largest = samples().max_by_key(|(_, entry)| entry.payload.weight());
         let Some((at, largest)) = largest else { return Ok(members) };
         let rules = self.rules(at).await?;
         // Such members were already read.
         if rules.lists_names() || rules.reads_from_list() {
             return Ok(members);
         }
-        let other = members.entries.iter().find(|(path, _)| *path != at).map(|(_, entry)| entry);
+        let other = samples().find(|(path, _)| *path != at).map(|(_, entry)| entry);
         let (mut read, mut failed) = (None, None);
         for sample in std::iter::once(largest).chain(other) {
             match self.with_payload(path, located, sample.clone()).await {
