@@ -277,7 +277,7 @@ impl<'a> Inference<'a> {
         let is_of_item =
             default_path(name) != "." || (name == OperationName::Create && self.creates_at_item());
         if is_of_item {
-            // In the default path `./{{/id}}`, a member `id` hides the id of the resource.
+            // In the default path, `{{/id}}` is the member `id` if there is one, and not the id of the resource.
             let has_other_id = conventional_method(name).is_some()
                 && self.identity.id != "id"
                 && self.attributes().contains("id");

@@ -17,14 +17,14 @@ use crate::payload::{Object, Value};
 use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
 impl Remote {
-    /// Returns `members` of the collection at `path` with the payloads that reads of them show. `others` are the members that
-    /// are not needed. Reads the largest one
-    /// and, if that fails, one more. If a read shows the same JSON as the list, or both fail, all members keep the payloads
-    /// of the list; otherwise all are read.
+    /// Returns `members` of the collection at `path` with the payloads that reads of them show. `others` are its members that
+    /// the caller does not need.
     ///
-    /// Fails if the read shows another resource, or has an envelope around the resource: a file with it would be sent to the
-    /// server. Also fails if the server does not answer, or its answer cannot be evaluated. If others cannot be read, they
-    /// are in `unread`.
+    /// Reads the largest of all and, if that fails, one more. If a read shows the same JSON as the list, or both fail,
+    /// `members` keep the payloads of the list; otherwise each of them is read, and those that cannot be read are in `unread`.
+    ///
+    /// Fails if the first read shows another resource, or has an envelope around the resource: a file with it would be sent
+    /// to the server. Also fails if the server does not answer, or its answer cannot be evaluated.
     pub async fn as_reads_show(
         &self,
         path: &LogicalPath,
