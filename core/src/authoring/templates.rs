@@ -4,7 +4,9 @@ use super::{AuthoringError, Draft, stored};
 use crate::language::reference::{is_reference, references};
 use crate::metadata::document::ExternalizedAttribute;
 use crate::metadata::{Metadata, includes};
+use crate::path::LogicalPath;
 use crate::payload::Value;
+use crate::payload::pointer::Pointer;
 use crate::repository::Store;
 use crate::secrets::{placeholder_places, template_places};
 
@@ -42,16 +44,26 @@ pub fn check_saved_texts(
     if places.is_empty() || (whole || resolved.secret) && places.iter().all(|at| !at.tokens().is_empty()) {
         return Ok(());
     }
-    check_texts(draft, &stored(store, &draft.path)?.unwrap_or_default())
+    let declared = stored(store, &draft.path)?.unwrap_or_default();
+    reject_others(&draft.path, &draft.payload, &declared, places)
 }
 
-/// Fails if a text of the server would be a placeholder or a reference in the file of `draft`, unless `declared` has it there:
-/// the next run would replace the text by a secret or by a value of another resource, and users of the server may be able
-/// to write it.
-pub fn check_texts(draft: &Draft, declared: &Value) -> Result<(), AuthoringError> {
-    let mut places = template_places(&draft.payload, is_reference).into_iter();
-    match places.find(|at| at.get(declared) != at.get(&draft.payload)) {
-        Some(at) => Err(AuthoringError::Template { path: draft.path.clone(), at }),
+/// Fails if a text that the server has `shown` would be a placeholder or a reference in the file of the resource, unless
+/// `declared` has it there: the next run would replace the text by a secret or by a value of another resource, and users of
+/// the server may be able to write it.
+pub fn check_texts(path: &LogicalPath, shown: &Value, declared: &Value) -> Result<(), AuthoringError> {
+    reject_others(path, shown, declared, template_places(shown, is_reference))
+}
+
+/// Fails if `declared` has another value than `shown` at one of these `places`.
+fn reject_others(
+    path: &LogicalPath,
+    shown: &Value,
+    declared: &Value,
+    places: Vec<Pointer>,
+) -> Result<(), AuthoringError> {
+    match places.into_iter().find(|at| at.get(declared) != at.get(shown)) {
+        Some(at) => Err(AuthoringError::Template { path: path.clone(), at }),
         None => Ok(()),
     }
 }

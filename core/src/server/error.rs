@@ -227,11 +227,7 @@ impl ServerError {
             "try again",
         ];
         let Self::Status { status, excerpt, .. } = self else { return false };
-        let has_words = || {
-            let excerpt = excerpt.to_ascii_lowercase();
-            WORDS.iter().any(|word| excerpt.contains(word))
-        };
-        *status == StatusCode::LOCKED || *status == StatusCode::CONFLICT && has_words()
+        *status == StatusCode::LOCKED || *status == StatusCode::CONFLICT && has_any(excerpt, &WORDS)
     }
 
     /// Whether the server refuses a request because it changes what cannot be changed, according to its words. A 409 with such
@@ -242,10 +238,9 @@ impl ServerError {
             "can't be changed",
         ];
         let Self::Status { status, excerpt, .. } = self else { return false };
-        let excerpt = excerpt.to_ascii_lowercase();
         let is_rejection =
             (status.is_client_error() && *status != StatusCode::CONFLICT) || status.is_success();
-        is_rejection && WORDS.iter().any(|word| excerpt.contains(word))
+        is_rejection && has_any(excerpt, &WORDS)
     }
 
     /// Whether the server reported that the resource does not exist (HTTP 404 and 410).
@@ -330,6 +325,12 @@ fn status_category(status: StatusCode) -> Category {
         200..=299 | 400..=499 => Category::Validation,
         _ => Category::Transport,
     }
+}
+
+/// Whether the text has one of these words, in any case.
+fn has_any(text: &str, words: &[&str]) -> bool {
+    let text = text.to_ascii_lowercase();
+    words.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use declarest_core::authoring::{Draft, check_texts};
+use declarest_core::authoring::check_texts;
 use declarest_core::error::Category;
 use declarest_core::language::template::IdentityTemplate;
 use declarest_core::metadata::document::OnRemove;
@@ -214,7 +214,7 @@ async fn read(
         let observed = workspace.remote()?.read(&probe.resource).await?;
         let mut payload = observed.payload.unwrap_or_default();
         // Defaults apply to all resources of the collection.
-        check_texts(&Draft::new(probe.resource.path.clone(), payload.clone()), &probe.sent)?;
+        check_texts(&probe.resource.path, &payload, &probe.sent)?;
         for secret in &probe.resource.rules.resolved().secret_attributes {
             payload = secret.remove(payload);
         }

@@ -280,7 +280,7 @@ impl Run<'_> {
         for (resource, observed) in observed {
             let Some(shown) = observed.payload.clone() else { continue };
             let draft = Draft::new(resource.path.clone(), with_templates_of(&resource.payload, shown));
-            match check_texts(&draft, &resource.payload) {
+            match check_texts(&draft.path, &draft.payload, &resource.payload) {
                 Ok(()) => drafts.push(draft),
                 Err(error) => refused = refused.or(Some(error)),
             }

@@ -78,7 +78,7 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
         let Source { payload, descriptor, observed, .. } = source;
         let draft = Draft { descriptor, ..Draft::new(target, payload) };
         if observed {
-            check_texts(&draft, &given)?;
+            check_texts(&draft.path, &draft.payload, &given)?;
         }
         save(&workspace, authoring, draft, observed, arguments.force).await
     })
@@ -104,10 +104,12 @@ async fn edit_in(
     if format.payload_type.class() == Class::Binary {
         return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
     }
-    if observed {
-        check_texts(&Draft::new(path.clone(), payload.clone()), &Value::Null)?;
-    }
-    let stored = if observed { None } else { text(&workspace, &path)? };
+    let stored = if observed {
+        check_texts(&path, &payload, &Value::Null)?;
+        None
+    } else {
+        text(&workspace, &path)?
+    };
     let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
     let name = format!("the resource {path}");
     let edited = editor.edit(&name, &before, &format.extension)?;

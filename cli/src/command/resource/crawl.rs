@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::metadata::{self, MetadataError, OperationName, inference};
+use declarest_core::metadata::{MetadataError, OperationName, inference};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository;
 use declarest_core::sync::{Members, SyncError};
@@ -52,6 +52,7 @@ pub struct Place {
 
 /// Collections of one pattern that could not be listed.
 pub struct Unlisted {
+    /// Their paths.
     pub paths: BTreeSet<LogicalPath>,
     /// The first one.
     at: LogicalPath,
@@ -247,10 +248,9 @@ async fn lists(
     for place in collections {
         let (remote, exclusions) = (Arc::clone(&remote), Arc::clone(&exclusions));
         tasks.spawn(async move {
-            let excludes = |member: &LogicalPath, entry: &metadata::Entry| {
-                exclusions.cover(member, &entry.alias, &entry.remote_id)
-            };
-            let list = remote.list_without(&place.path, &excludes).await;
+            let list = remote
+                .list_without(&place.path, &|member, entry| exclusions.cover_entry(member, entry))
+                .await;
             (place, list)
         });
     }

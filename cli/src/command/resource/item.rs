@@ -245,6 +245,11 @@ impl Exclusions {
         self.exclude.iter().map(|name| name.trim()).any(|name| names.contains(&name))
     }
 
+    /// Like [`Self::cover`] for an entry of a list.
+    pub fn cover_entry(&self, member: &LogicalPath, entry: &Entry) -> bool {
+        self.cover(member, &entry.alias, &entry.remote_id)
+    }
+
     /// Returns an error for an empty name.
     pub fn check(&self) -> Result<(), Failure> {
         if self.exclude.iter().any(|name| name.trim().is_empty()) {

@@ -6,7 +6,7 @@ use declarest_core::authoring::is_list;
 use declarest_core::metadata::{Entry, MetadataError};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::{self, metadata_place};
-use declarest_core::sync::{Found, Members, Remote, Resource, SyncError};
+use declarest_core::sync::{Found, Members, Observed, Remote, Resource, SyncError};
 
 use super::item::{Exclusions, Item};
 use crate::error::Failure;
@@ -42,7 +42,7 @@ pub enum View<'e> {
 
 impl View<'_> {
     fn excludes(self, member: &LogicalPath, entry: &Entry) -> bool {
-        matches!(self, Self::Read(excluded) if excluded.cover(member, &entry.alias, &entry.remote_id))
+        matches!(self, Self::Read(excluded) if excluded.cover_entry(member, entry))
     }
 }
 
@@ -56,8 +56,7 @@ pub async fn remote(
     let (remote, path) = (workspace.remote()?, &target.path);
     let mut listed = None;
     if target.explicit_collection || path.is_root() {
-        let excludes = |member: &LogicalPath, entry: &Entry| view.excludes(member, entry);
-        match remote.list_without(path, &excludes).await.and_then(Members::all_read) {
+        match list(&remote, path, view).await {
             Ok(members) => listed = Some(members),
             Err(SyncError::Metadata(MetadataError::ListShape { .. })) => {}
             Err(error) => return Err(error.into()),
@@ -68,15 +67,11 @@ pub async fn remote(
         None => match remote.find(path).await? {
             Found::Collection(members) => members,
             Found::Resource(observed) => {
-                if let View::Read(_) = view
-                    && observed.payload.as_ref().is_some_and(is_list)
-                    && let Some(members) = listed_whole(&remote, path).await
-                {
-                    members
-                } else {
+                let Some(members) = members_of(&observed, &remote, path, view).await else {
                     let item = Item::observed(path, *observed, &workspace.metadata)?;
                     return Ok(Read::Resource(Box::new(item)));
-                }
+                };
+                members
             }
         },
     };
@@ -90,9 +85,22 @@ pub async fn remote(
     Item::listed(members, &workspace.metadata).map(Read::Collection)
 }
 
-/// Returns the members of a collection whose address answered with a list, if all of them have names.
-async fn listed_whole(remote: &Remote, path: &LogicalPath) -> Option<Members> {
-    let members = remote.list(path).await.ok()?;
+/// Lists a collection without the members that `view` excludes.
+async fn list(remote: &Remote, path: &LogicalPath, view: View<'_>) -> Result<Members, SyncError> {
+    remote.list_without(path, &|member, entry| view.excludes(member, entry)).await?.all_read()
+}
+
+/// Returns the members of a collection whose address answered with a list, if reads are to show them and all of them have
+/// names.
+async fn members_of(
+    observed: &Observed,
+    remote: &Remote,
+    path: &LogicalPath,
+    view: View<'_>,
+) -> Option<Members> {
+    let View::Read(_) = view else { return None };
+    observed.payload.as_ref().filter(|payload| is_list(payload))?;
+    let members = list(remote, path, view).await.ok()?;
     (members.nameless == 0 && members.pathless.is_empty()).then_some(members)
 }
 

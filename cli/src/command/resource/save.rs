@@ -85,13 +85,12 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
             Some(_) => Workspace::local(invocation).await?,
             None => Workspace::connected(invocation).await?,
         };
-        let mut batches = match input {
-            Some(input) => {
-                let given = vec![arguments.given(&workspace.metadata, &target, input)?];
-                arguments.without_excluded(&workspace.metadata, given)?
-            }
+        let batches = match input {
+            Some(input) => vec![arguments.given(&workspace.metadata, &target, input)?],
             None => arguments.fetched(&workspace, &target, invocation).await?,
         };
+        let mut batches = arguments.without_excluded(&workspace.metadata, batches)?;
+        arguments.check_observed(&workspace, &batches)?;
         if arguments.prune_defaults {
             for draft in batches.iter_mut().flat_map(|batch| &mut batch.drafts) {
                 draft.prune_defaults(&workspace.metadata)?;
@@ -184,13 +183,18 @@ impl SaveArguments {
             };
             batches.push(Batch { observed: true, ..batch });
         }
-        let batches = self.without_excluded(&workspace.metadata, batches)?;
+        Ok(batches)
+    }
+
+    /// Fails if a file with a content of the server would declare another resource, or hold a template.
+    fn check_observed(&self, workspace: &Workspace<'_>, batches: &[Batch]) -> Result<(), Failure> {
         let store = workspace.store()?;
-        for draft in batches.iter().flat_map(|batch| &batch.drafts) {
+        let observed = batches.iter().filter(|batch| batch.observed);
+        for draft in observed.flat_map(|batch| &batch.drafts) {
             check_names(&store, &workspace.metadata, draft)?;
             check_saved_texts(&store, &workspace.metadata, draft, self.secret)?;
         }
-        Ok(batches)
+        Ok(())
     }
 
     /// Returns whether lists are saved as one resource.

@@ -156,6 +156,8 @@ struct Inference<'a> {
     identity: IdentityFields,
     format: Option<Format>,
     one_way: OneWay,
+    /// Whether a resource has a member `id` beside its id.
+    has_other_id: bool,
 }
 
 impl<'a> Inference<'a> {
@@ -177,7 +179,10 @@ impl<'a> Inference<'a> {
             .filter(|_| has_attributes)
             .map(|document| direction::one_way(document, create, item, &shape, &identity))
             .unwrap_or_default();
-        Self { target, document, collection, item, creator, shape, identity, format, one_way }
+        let resource = document.zip(shape.resource.as_ref());
+        let has_id = |(document, schema): (&OpenApi, &Pointer)| document.properties(schema).contains("id");
+        let has_other_id = identity.id != "id" && resource.is_some_and(has_id);
+        Self { target, document, collection, item, creator, shape, identity, format, one_way, has_other_id }
     }
 
     fn document(&self, all: bool) -> Document {
@@ -278,9 +283,7 @@ impl<'a> Inference<'a> {
             default_path(name) != "." || (name == OperationName::Create && self.creates_at_item());
         if is_of_item {
             // In the default path, `{{/id}}` is the member `id` if there is one, and not the id of the resource.
-            let has_other_id = conventional_method(name).is_some()
-                && self.identity.id != "id"
-                && self.attributes().contains("id");
+            let has_other_id = conventional_method(name).is_some() && self.has_other_id;
             let path = if has_other_id { "./{{/remoteID}}" } else { default_path(OperationName::Get) };
             return (has_other_id || !slash.is_empty()).then(|| format!("{path}{slash}"));
         }
@@ -290,12 +293,6 @@ impl<'a> Inference<'a> {
             return Some(format!("./{last}{slash}"));
         }
         (!slash.is_empty()).then(|| format!("../{last}{slash}"))
-    }
-
-    /// Returns the attributes of a resource in answers.
-    fn attributes(&self) -> BTreeSet<String> {
-        let schema = self.document.zip(self.shape.resource.as_ref());
-        schema.map(|(document, schema)| document.properties(schema)).unwrap_or_default()
     }
 
     /// Returns the slash with which the document ends the path of an operation that sends a request.

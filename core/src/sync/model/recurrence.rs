@@ -93,8 +93,8 @@ impl Unsettled {
 /// Returns the advice for a server that changes the order of the array. Several entries that differ as a whole are probably
 /// texts, which have no key.
 fn order_advice(array: &str, places: &[&str]) -> String {
-    let below = |place: &&str| place.strip_prefix(array)?.strip_prefix('/').map(str::to_owned);
-    let entries: Vec<String> = places.iter().filter_map(below).collect();
+    let entries: Vec<&str> =
+        places.iter().filter_map(|place| place.strip_prefix(array)?.strip_prefix('/')).collect();
     if entries.len() > 1 && entries.iter().all(|entry| !entry.contains('/')) {
         return format!(
             "; if the server reorders the entries of {array}, state {{{array}: set}} in operations.compare.arrays"
