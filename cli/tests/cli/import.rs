@@ -198,10 +198,10 @@ fn a_list_with_pages_that_cannot_be_requested_is_reported() {
     exit 2
     --- stdout
     /more  1 saved
-    /more  not imported: further members, because the list has further pages; configure operations.list.pagination in more/_/metadata.yaml
-    Import: 1 resource saved, 0 existing, 1 collection not imported.
+    /more  not complete: further members, because the list has further pages; configure operations.list.pagination in more/_/metadata.yaml
+    Import: 1 resource saved, 0 existing, 1 collection not complete.
     --- stderr
-    1 collection not imported
+    1 collection not complete
     ");
 }
 

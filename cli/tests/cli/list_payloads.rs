@@ -147,7 +147,7 @@ fn another_member_is_read_if_the_largest_cannot_be() {
         &[("README.md", "shops")],
     );
     let run = place.run(&["import"]);
-    let failure = "/shops  not imported: /shops/rio could not be read: GET /shops/rio: ";
+    let failure = "/shops  not complete: /shops/rio could not be read: GET /shops/rio: ";
     assert!(run.code == 4 && run.stdout.contains(failure), "{run}");
     assert!(place.home.read("repo/shops/lima/resource.json").contains("9-12"), "{run}");
     assert!(!place.has("shops/rio/resource.json"), "{run}");

@@ -228,8 +228,9 @@ async fn a_created_resource_that_differs_where_it_is_replaced_is_not_updated(
     assert_eq!((report.stats.created, report.unconfirmed.len()), (1, 1), "{report:?}");
     assert_eq!(
         report.unconfirmed[0].message,
-        "/triggers/night: created, but the server shows other values at /input; because of resource.replaceOn, the next \
-         run deletes the resource and creates it again; correct the file, or state operations.compare.transforms"
+        "/triggers/night: created, but the server shows other values at /input; correct the file, or state \
+         operations.compare.transforms; otherwise the next run deletes the resource and creates it again, because of \
+         resource.replaceOn"
     );
     assert!(report.failures.iter().all(|failure| failure.path.as_str() == "/workflows/old"), "{report:?}");
 }

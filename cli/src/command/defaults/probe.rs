@@ -173,7 +173,7 @@ async fn write(session: &Session, resource: &Resource, intent: Intent, stop: &St
     match report.failures.into_iter().next() {
         Some(failure) => {
             let category = failure.reason.category();
-            Err(Failure::new(category, format!("{}: {}", failure.path, failure.message)))
+            Err(Failure::new(category, failure.with_path()))
         }
         None => Ok(()),
     }

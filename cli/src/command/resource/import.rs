@@ -107,7 +107,7 @@ impl<'w> Checked<'w> {
     }
 }
 
-/// The collections with one pattern that were not imported.
+/// The collections with one pattern that were not imported as a whole.
 #[derive(Debug, Serialize)]
 struct NotImported {
     path: String,
@@ -369,11 +369,10 @@ impl Imported {
         Self { collections, absent, failures, ..Self::default() }
     }
 
-    /// Returns a failure with the category of the first collection that was not imported.
+    /// Returns a failure with the category of the first collection that was not imported as a whole.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(first) = self.failures.first() else { return Ok(()) };
-        let failed: usize = self.failures.iter().map(|failure| failure.collections).sum();
-        Err(Failure::new(first.category, format!("{} not imported", counted(failed, "collection"))))
+        Err(Failure::new(first.category, self.failed()))
     }
 
     /// Returns the summary: a line per collection, the failures, and the sums.
@@ -401,15 +400,34 @@ impl Imported {
         for NotImported { path, collections, message, .. } in &self.failures {
             let several =
                 if *collections > 1 { format!(" ({collections} collections)") } else { String::new() };
-            lines.push(format!("{path:width$}  not imported{several}: {message}"));
+            let done = if self.is_partial(path) { "not complete" } else { "not imported" };
+            lines.push(format!("{path:width$}  {done}{several}: {message}"));
         }
         let sum = |of: fn(&Collection) -> usize| self.collections.iter().map(of).sum::<usize>();
         lines.push(format!(
-            "Import: {} saved, {} existing, {} not imported.",
+            "Import: {} saved, {} existing, {}.",
             counted(sum(|one| one.saved), "resource"),
             sum(|one| one.existing),
-            counted(self.failures.iter().map(|failure| failure.collections).sum(), "collection"),
+            self.failed(),
         ));
         lines.join("\n")
+    }
+
+    /// Returns the numbers of collections that were imported in part or not at all.
+    fn failed(&self) -> String {
+        let sum = |partial| {
+            let failures = self.failures.iter().filter(|failure| self.is_partial(&failure.path) == partial);
+            failures.map(|failure| failure.collections).sum()
+        };
+        match (sum(true), sum(false)) {
+            (0, not) => format!("{} not imported", counted(not, "collection")),
+            (partial, 0) => format!("{} not complete", counted(partial, "collection")),
+            (partial, not) => format!("{} not complete, {not} not imported", counted(partial, "collection")),
+        }
+    }
+
+    /// Whether members of the collections with this pattern were imported.
+    fn is_partial(&self, pattern: &str) -> bool {
+        self.collections.iter().any(|one| one.path == pattern && one.saved + one.existing > 0)
     }
 }

@@ -200,7 +200,7 @@ fn hint(failure: &Failed) -> Option<String> {
 fn cause(failure: &Failed) -> Cause {
     let path = Some(failure.path.to_string());
     let (http_status, hint) = (failure.http_status, hint(failure));
-    let cause = Cause::new(failure.reason.category(), shown(failure));
+    let cause = Cause::new(failure.reason.category(), failure.with_path());
     Cause { path, http_status, answered: http_status.is_some(), hint, ..cause }
 }
 
@@ -296,12 +296,4 @@ fn without_path(message: &str, path: &str) -> String {
         }
     }
     shown + rest
-}
-
-/// Returns the message, with the path of the resource if the message does not contain it.
-fn shown(failure: &Failed) -> String {
-    if failure.message.contains(failure.path.as_str()) {
-        return failure.message.clone();
-    }
-    format!("{}: {}", failure.path, failure.message)
 }

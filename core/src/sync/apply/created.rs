@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 
 use super::confirm::{shown_whole, states_failure};
 use super::given;
-use super::remarks::shown_instead;
+use super::remarks::{CORRECTION, shown_instead};
 use super::write::{Attempt, Rest, Writer, id_of};
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, Listing, Stated, is_assigned, is_named};
@@ -293,9 +293,9 @@ impl Attempt<'_> {
                 let _ = self.rest.set(Rest::Update(update));
             }
             Ok(Correction::Replacement(differences)) => self.remark(&format!(
-                "the server {}; because of resource.replaceOn, the next run deletes the resource and creates it again; \
-                 correct the file, or state operations.compare.transforms",
-                shown_instead(&differences, false)
+                "the server {}; otherwise the next run deletes the resource and creates it again, because of \
+                 resource.replaceOn",
+                shown_instead(&differences, false).with_advice(CORRECTION)
             )),
             Ok(Correction::Nothing) => self.writer.references().remember(&self.action.path, &found),
             Err(error) => self.remark(&format!("differs and cannot be updated: {error}")),

@@ -43,7 +43,7 @@ use crate::sync::model::{
     Sending, Sent, Session, Step, Stop, SyncError, Tally, WrittenValues, hide, is_alike,
 };
 use order::execute;
-use remarks::shown_instead;
+use remarks::{CORRECTION, shown_instead};
 use write::Writer;
 
 /// The number of requests that are prepared while others are sent: reading the payload and its secrets takes time.
@@ -490,8 +490,8 @@ impl Execution {
         }
         if self.writer.has_created(&path) {
             return not_deleted(format!(
-                "this run has written it, and the server {}; correct the file, or state operations.compare.transforms",
-                shown_instead(&action.differences, false)
+                "this run has written it, and the server {}",
+                shown_instead(&action.differences, false).with_advice(CORRECTION)
             ));
         }
         // Some servers confirm a deletion and complete it later. A second deletion would not help.

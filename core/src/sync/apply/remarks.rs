@@ -1,24 +1,50 @@
 //! The texts about resources that differ after a successful write.
 
+use std::fmt;
+
 use crate::metadata::{Change, Difference};
 use crate::payload::Value;
 use crate::payload::pointer::array_index;
 use crate::sync::model::abridged;
 
+/// The advice about a server that shows other values than it received.
+pub const CORRECTION: &str = "correct the file, or state operations.compare.transforms";
+
+/// What the server shows in place of the declared values.
+#[derive(Debug)]
+pub struct Shown {
+    fact: String,
+    advice: Option<String>,
+}
+
+impl Shown {
+    /// Returns the text. `advice` replaces advice that is missing.
+    pub fn with_advice(self, advice: &str) -> String {
+        format!("{}; {}", self.fact, self.advice.as_deref().unwrap_or(advice))
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fact)?;
+        self.advice.iter().try_for_each(|advice| write!(f, "; {advice}"))
+    }
+}
+
 /// Returns what the server shows in place of the declared values. If only attributes are too many, the server probably
 /// sets them itself. It may never show those that it lacks, or the transforms of reads remove them.
-pub fn shown_instead(differences: &[Difference], transforms: bool) -> String {
+pub fn shown_instead(differences: &[Difference], transforms: bool) -> Shown {
     let with = |change: Change| differences.iter().filter(move |difference| difference.change == change);
     let with = |change| with(change).collect::<Vec<_>>();
     let (other, lacking) = (with(Change::Replace), with(Change::Remove));
     if let Some(array) = reordered(&other) {
-        return format!(
-            "shows the entries of {array} in another order; if the order does not matter, state {{{array}: set}} in \
-             operations.compare.arrays"
-        );
+        let advice =
+            format!("if the order does not matter, state {{{array}: set}} in operations.compare.arrays");
+        let fact = format!("shows the entries of {array} in another order");
+        return Shown { fact, advice: Some(advice) };
     }
     if !other.is_empty() {
-        return format!("shows other values at {}", places(&other));
+        return Shown { fact: format!("shows other values at {}", places(&other)), advice: None };
     }
     if !lacking.is_empty() {
         let removed = if transforms {
@@ -26,17 +52,14 @@ pub fn shown_instead(differences: &[Difference], transforms: bool) -> String {
         } else {
             ""
         };
-        return format!(
-            "does not show {}; {removed}if the server never shows such attributes, state them in \
-             resource.writeOnlyAttributes",
-            places(&lacking)
+        let advice = format!(
+            "{removed}if the server never shows such attributes, state them in resource.writeOnlyAttributes"
         );
+        return Shown { fact: format!("does not show {}", places(&lacking)), advice: Some(advice) };
     }
-    format!(
-        "still shows {}, which the file does not state; if the server sets such attributes, state \
-         operations.compare.mode: declared",
-        places(&with(Change::Add))
-    )
+    let fact = format!("still shows {}, which the file does not state", places(&with(Change::Add)));
+    let advice = "if the server sets such attributes, state operations.compare.mode: declared";
+    Shown { fact, advice: Some(advice.to_owned()) }
 }
 
 /// Returns the pointer of the array if all `differences` are entries of one, and both sides have the same ones.

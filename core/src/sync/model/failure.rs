@@ -55,6 +55,14 @@ impl Failure {
         let (http_status, may_pass, is_of_answer) = Default::default();
         Self { path, operation, reason, message, http_status, may_pass, is_of_answer }
     }
+
+    /// Returns the message, with the path of the resource if the message does not contain it.
+    pub fn with_path(&self) -> String {
+        if self.message.contains(self.path.as_str()) {
+            return self.message.clone();
+        }
+        format!("{}: {}", self.path, self.message)
+    }
 }
 
 /// Whether an answer arrived that cannot be used. A status of 4xx, or a stated failure, may be about the declaration.

@@ -187,6 +187,9 @@ impl Remote {
         if rules.lists_names() || rules.reads_from_list() {
             let count = named.len();
             (named, unread) = self.read_members(path, &located, named).await?;
+            if named.is_empty() && !unread.is_empty() {
+                return Err(unread.swap_remove(0).1);
+            }
             if named.is_empty() && count > 0 && !rules.reads_from_list() {
                 return Err(SyncError::NoMembers(path.clone(), count));
             }

@@ -24,7 +24,7 @@ impl Remote {
     /// `members` keep the payloads of the list; otherwise each of them is read, and those that cannot be read are in `unread`.
     ///
     /// Fails if the first read shows another resource, or has an envelope around the resource: a file with it would be sent
-    /// to the server. Also fails if the server does not answer, or its answer cannot be evaluated.
+    /// to the server. Also fails if the server answers no read, or its answer cannot be evaluated.
     pub async fn as_reads_show(
         &self,
         path: &LogicalPath,
@@ -45,18 +45,23 @@ impl Remote {
             return Ok(members);
         }
         let other = samples().find(|(path, _)| *path != at).map(|(_, entry)| entry);
-        let (mut read, mut failed) = (None, None);
+        let (mut read, mut failed) = (None, Vec::new());
         for sample in std::iter::once(largest).chain(other) {
             match self.with_payload(path, located, sample.clone()).await {
                 Ok(entry) => {
                     read = entry.map(|entry| (sample, entry));
                     break;
                 }
-                Err(error) if may_concern_one(&error) => failed = failed.or(Some(Box::new(error))),
+                Err(error) if may_concern_one(&error) || error.is_unreachable() => failed.push(error),
                 Err(error) => return Err(error),
             }
         }
-        let Some((sample, read)) = read else { return Ok(Members { as_listed: failed, ..members }) };
+        let Some((sample, read)) = read else {
+            if let Some(lost) = failed.iter().position(SyncError::is_unreachable) {
+                return Err(failed.swap_remove(lost));
+            }
+            return Ok(Members { as_listed: failed.into_iter().next().map(Box::new), ..members });
+        };
         let listed = rules.as_read(Cow::Borrowed(&sample.payload));
         if read.payload == *listed && read.format.is_none() {
             return Ok(members);
@@ -116,7 +121,7 @@ impl Remote {
     }
 
     /// Returns the members that exist with the payloads that reads of them show, and those that could not be read. Fails
-    /// with the first error if no member could be read, or if the server does not answer or rejects the credentials.
+    /// if the server rejects the credentials, or does not answer two reads in succession: one alone may be about its member.
     pub(super) async fn read_members(
         &self,
         collection: &LogicalPath,
@@ -129,15 +134,15 @@ impl Remote {
         });
         let mut reads = reads.buffered(self.session.client.max_concurrency());
         let (mut read, mut unread) = (Vec::new(), Vec::new());
+        let mut answers = true;
         while let Some((member, result)) = reads.next().await {
+            let answered = !result.as_ref().is_err_and(SyncError::is_unreachable);
             match result {
                 Ok(entry) => read.extend(entry.map(|entry| (member, entry))),
-                Err(error) if concerns_all(&error) => return Err(error),
+                Err(error) if error.is_unauthorized() || !answered && !answers => return Err(error),
                 Err(error) => unread.push((member, error)),
             }
-        }
-        if read.is_empty() && !unread.is_empty() {
-            return Err(unread.swap_remove(0).1);
+            answers = answered;
         }
         Ok((read, unread))
     }
@@ -161,12 +166,8 @@ fn states_names(observed: &Observed) -> bool {
 /// Whether another member may be readable, although this is the error of the read of one.
 fn may_concern_one(error: &SyncError) -> bool {
     let is_absent = error.category() == Category::NotFound;
-    is_absent || error.is_unreadable() || matches!(error, SyncError::Server(_)) && !concerns_all(error)
-}
-
-/// Whether the reads of other members would fail with this error, too.
-fn concerns_all(error: &SyncError) -> bool {
-    error.is_unreachable() || error.is_unauthorized()
+    let is_of_server = matches!(error, SyncError::Server(_)) && !error.is_unreachable();
+    is_absent || error.is_unreadable() || is_of_server && !error.is_unauthorized()
 }
 
 /// Returns the member of a read that has the content of the entry, if the read has an envelope: it has few members of
