@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::MetadataError;
 use super::identity::{IdentityRules, WELL_KNOWN};
-use super::page_members::describes_pages;
+use super::page_members::{describes_pages, links};
 use crate::language::template::IdentityTemplate;
 use crate::path::{LogicalPath, PathError, PathNames};
 use crate::payload::{Descriptor, Object, Value};
@@ -188,8 +188,12 @@ fn shape<'v>(
     mut members: impl Iterator<Item = (&'v str, &'v Value)>,
     key: &str,
 ) -> Shape {
-    let describes =
-        |name: &str, value: &Value| DESCRIPTIVE.contains(&name) || describes_pages(name) || value.is_null();
+    let describes = |name: &str, value: &Value| {
+        DESCRIPTIVE.contains(&name)
+            || describes_pages(name)
+            || value.is_null()
+            || links(name, value).is_some()
+    };
     let usual =
         USUAL.contains(&key) || (!collection.is_root() && collection.name().eq_ignore_ascii_case(key));
     if usual || members.all(|(name, value)| name == key || describes(name, value)) {
@@ -221,7 +225,9 @@ fn place(answer: &Value) -> Result<Option<&str>, String> {
         None => {}
     }
     let arrays = members.iter().filter(|(_, member)| member.as_array().is_some());
-    let names: Vec<&str> = arrays.map(|(name, _)| name.as_str()).collect();
+    let (links, entries): (Vec<_>, Vec<_>) = arrays.partition(|(name, member)| links(name, member).is_some());
+    let arrays = if entries.is_empty() { links } else { entries };
+    let names: Vec<&str> = arrays.into_iter().map(|(name, _)| name.as_str()).collect();
     match names[..] {
         [] => Err("the response is an object without an array".to_owned()),
         [name] => Ok(Some(name)),
@@ -391,6 +397,7 @@ mod tests {
     #[case(r#"[{"name":""}]"#, &[])]
     #[case(r#"[{"id":1},{"size":2}]"#, &["1"])]
     #[case(r#"[{"username":"ana"}]"#, &["ana"])]
+    #[case(r#"{"links":[{"id":1,"rel":"a"}]}"#, &["1"])]
     fn shapes(#[case] json: &str, #[case] expected: &[&str]) {
         let entries = found(json).unwrap();
         let ids: Vec<&str> = entries.named.iter().map(|entry| entry.remote_id.as_str()).collect();
@@ -403,6 +410,11 @@ mod tests {
     #[case::collection(r#"{"owner":"x","tills":[]}"#, Shape::List)]
     #[case::alone(r#"{"things":[]}"#, Shape::List)]
     #[case::described(r#"{"things":[],"total":0,"next":null,"hasMore":false}"#, Shape::List)]
+    #[case::links(r#"{"things":[],"things_links":[{"rel":"next","href":"/x"}]}"#, Shape::List)]
+    #[case::links_of_a_resource(
+        r#"{"id":1,"steps":[],"links":[{"rel":"self","href":"/x"}]}"#,
+        Shape::Guessed
+    )]
     #[case::a_resource(r#"{"id":"f1","alias":"browser","executions":[{"id":1}]}"#, Shape::Guessed)]
     fn envelopes(#[case] json: &str, #[case] expected: Shape) {
         assert_eq!(found(json).unwrap().shape, expected);

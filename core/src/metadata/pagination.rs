@@ -1,7 +1,9 @@
 //! Pages of lists: detects the last page, and determines the request for the next one.
 
 use super::document::{Numbered, Pagination};
-use super::page_members::{COUNTS, LAST, ODATA_NEXT, PAGES, SIGNS, TOTALS, URLS, flags, holders, numbers};
+use super::page_members::{
+    COUNTS, LAST, ODATA_NEXT, PAGES, SIGNS, TOTALS, URLS, flags, holders, next_links, numbers,
+};
 use super::{MetadataError, Rules, list};
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -288,6 +290,11 @@ fn next_in(answer: &Value) -> NextPage {
         if let Some(url) = url.or_else(|| odata_next(holder)) {
             return NextPage::At(url);
         }
+        if let Some(link) = next_links(holder).next() {
+            let url = ["href", "url", "uri"].iter().find_map(|name| link.get(name)?.as_str());
+            let url = url.map(str::trim).filter(|url| !url.is_empty());
+            return url.map_or(NextPage::Unknown, |url| NextPage::At(url.to_owned()));
+        }
         if URLS.iter().chain(&SIGNS).filter_map(member).any(is_meaningful) {
             next = NextPage::Unknown;
         }
@@ -410,6 +417,13 @@ mod tests {
     #[case("{items: [], '@odata.nextLink': 'http://h.test/x'}", at("http://h.test/x"))]
     #[case("{items: [], nextCursor: 'http://h.test/x'}", NextPage::Unknown)]
     #[case("{items: [], next: 2}", NextPage::Unknown)]
+    #[case("{items: [], links: [{rel: self, href: '/a'}, {rel: Next, href: 'a?p=2'}]}", at("a?p=2"))]
+    #[case("{link: [{relation: next, url: 'http://h.test/a?p=2'}], entry: []}", at("http://h.test/a?p=2"))]
+    #[case("{types: [], types_links: [{rel: next prefetch, href: '/a?p=2'}]}", at("/a?p=2"))]
+    #[case("{items: [], meta: {links: [{rel: next, uri: '?p=2'}]}}", at("?p=2"))]
+    #[case("{items: [], links: [{rel: next}]}", NextPage::Unknown)]
+    #[case("{items: [], links: [{rel: prev, href: '/a'}], other: [{rel: next, href: '/b'}]}", NextPage::End)]
+    #[case("{items: [], links: [{rel: next, href: '/a'}, {href: '/b'}]}", NextPage::End)]
     fn responses_state_the_next_page(#[case] answer: &str, #[case] expected: NextPage) {
         assert_eq!(after("null", &[answer], None), Ok(expected.clone()));
         assert_eq!(after("null", &[answer], Some("/b")), Ok(at("/b")));

@@ -23,6 +23,7 @@ mod empty_lists;
 mod first_sync;
 mod hidden_resources;
 mod late_lists;
+mod linked_pages;
 mod lost_answers;
 mod moved_children;
 mod old_tokens;
