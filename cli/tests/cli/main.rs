@@ -103,6 +103,7 @@ mod resource_request;
 mod resource_save;
 #[path = "../../../demo/rest_server/mod.rs"]
 mod rest_server;
+mod revisions;
 mod robustness;
 mod safety;
 mod secret_names;

@@ -1,5 +1,6 @@
 //! The requests that actions send.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header::{HeaderValue, IF_MATCH};
@@ -79,7 +80,7 @@ impl Call {
 
     /// Returns the request that updates the `observed` resource to `desired`.
     pub fn update(desired: &Resource, observed: &Observed) -> Result<Self, SyncError> {
-        let at = observed.addressed();
+        let at = present(observed);
         Ok(Self::update_at(desired, &at, observed.payload.as_ref())?.of_observed(
             OperationName::Update,
             &at,
@@ -99,7 +100,7 @@ impl Call {
         if observed.payload.is_none() {
             return Ok(None);
         }
-        let at = observed.addressed();
+        let at = present(observed);
         let at = at.with_remote_id(&at.identity.remote_id);
         let evaluation = at.evaluation()?.observing(observed.payload.as_ref());
         let request = request(&evaluation, OperationName::Delete, &Value::Null).or_else(|error| {
@@ -186,6 +187,27 @@ fn unsent_id<'r>(at: &'r Resource, create: &Request) -> Option<&'r str> {
     let headers = create.headers.iter().any(|(_, value)| has_id(value.as_bytes()));
     let query = create.query.iter().any(|(_, value)| has_id(value.as_bytes()));
     (!body && !headers && !query && !has_id(create.path.as_bytes())).then_some(id)
+}
+
+/// Returns the resource that was observed, with the observed values of members that are not compared, except secrets, which
+/// servers mask. Templates may use such a member, for example the revision that a file states, and need its present value.
+fn present(observed: &Observed) -> Resource {
+    let at = observed.addressed();
+    let Some(shown) = &observed.payload else { return at };
+    let payload = at.evaluation().and_then(|evaluation| {
+        let payload = evaluation.with_observed(shown)?;
+        Ok(matches!(payload, Cow::Owned(_)).then(|| payload.into_owned()))
+    });
+    // The comparison reports an error of its steps.
+    let Ok(Some(mut payload)) = payload else { return at };
+    let resolved = at.rules.resolved();
+    for pointer in at.secrets.iter().chain(&resolved.secret_attributes).chain(&resolved.write_only_attributes)
+    {
+        if let Some(stated) = pointer.get(&at.payload) {
+            payload = pointer.put(payload, stated.clone());
+        }
+    }
+    Resource { payload: Arc::new(payload), ..at }
 }
 
 /// Returns `at` with the observed members merged below its own, for addresses with fields that only the server knows.
