@@ -417,7 +417,7 @@ impl Attempt<'_> {
     }
 
     /// Handles the answer 409 to a create. If the resource exists, it is updated once. If the cause is a resource with
-    /// other names, nothing is written.
+    /// other names, nothing is written. If the update shows another cause, such as a quota, returns `error`.
     pub async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired().await?;
         let update = if Wanted::of(&desired).one_name && !desired.rules.updates_observed() {
@@ -425,7 +425,7 @@ impl Attempt<'_> {
             let at = desired.moved_to(self.call.at.clone());
             let update =
                 evaluated(desired, move |desired| Ok(Call::update_at(desired, &at, None).ok())).await?;
-            Some(Box::new(update.ok_or(error)?))
+            Some(Box::new(update.ok_or_else(|| error.clone())?))
         } else {
             let is_it = |observed: &Observed| {
                 observed.payload.is_some() && observed.other_alias(&Wanted::of(&desired)).is_none()
@@ -436,7 +436,12 @@ impl Attempt<'_> {
             self.take_over(desired, observed).await?
         };
         if let Some(update) = update {
-            let response = self.update(&update).await?;
+            let response = match self.update(&update).await {
+                Err(later) if matches!(later.category(), Category::NotFound | Category::Conflict) => {
+                    return Err(error.into());
+                }
+                response => response?,
+            };
             self.writer.ids.learn(&self.action.path, self.call, &response);
         }
         Ok(Step::Create)
