@@ -195,3 +195,43 @@ fn a_name_that_the_server_changes_is_explained(#[case] name: &str, #[case] code:
         assert_eq!(place.server.writes(), Vec::<String>::new());
     }
 }
+
+/// The file has the id of another server.
+#[test]
+fn an_id_of_another_server_is_no_difference() {
+    let files = [
+        ("labels/_/metadata.yaml", BY_ID),
+        ("labels/bug/resource.json", r#"{"id": "n7", "name": "bug", "color": "red"}"#),
+    ];
+    let place = Place::new(labels(), &files);
+    place.server.put("/labels/n1", json!({"id": "n1", "name": "bug", "color": "red"}));
+    for command in
+        [&["plan", "/"][..], &["resource", "diff", "/", "-r"], &["resource", "diff", "/labels/bug"]]
+    {
+        let run = place.run(&[command, &["--exit-code"]].concat());
+        assert_eq!(run.code, 0, "{run}");
+    }
+    let run = place.run(&["resource", "explain", "/labels/bug"]);
+    assert!(run.code == 0 && !run.stdout.contains("n7"), "{run}");
+}
+
+/// The id of an imposter of mountebank is its port, which clients choose. To keep it would be a success that is not there.
+#[rstest]
+#[case::id("[/kind, /id]", 2)]
+#[case::another("[/kind]", 0)]
+fn an_id_that_must_be_replaced_is_a_failure(#[case] replace_on: &str, #[case] code: i32) {
+    let metadata = format!("resource: {{id: /id, alias: /name, replaceOn: {replace_on}}}\n");
+    let files = [
+        ("labels/_/metadata.yaml", &*metadata),
+        ("labels/bug/resource.json", r#"{"id": "n7", "name": "bug"}"#),
+    ];
+    let place = Place::new(labels(), &files);
+    for command in [&["plan", "/"][..], &["resource", "apply", "/", "-r"], &["resource", "diff", "/", "-r"]] {
+        let run = place.run(command);
+        assert_eq!(run.code, code, "{run}");
+        let message = "resource.replaceOn (labels/_/metadata.yaml): \"/id\" is the id, and the server has the resource with \
+                       another id, which it keeps";
+        assert_eq!(run.stderr.contains(message), code != 0, "{run}");
+    }
+    assert_eq!(place.server.writes(), [""; 0]);
+}

@@ -1,5 +1,6 @@
 //! Decides the action for one resource. Pure functions: the same input has the same action.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::address::states_address;
@@ -41,12 +42,10 @@ fn converge(
         return Ok(action(Step::Create, Reason::Missing).sending(Call::create_first(desired, &observed.at)));
     };
     check_id(desired, observed)?;
-    // A resource that was found by its alias keeps the id of the server. An id in Git that no resource has is ignored,
-    // unless it is also the alias, which may change.
-    let found = &observed.at.identity.remote_id;
-    let stale = !desired.rules.identity().is_one() && Wanted::of(desired).id.is_some_and(|id| id != found);
-    let renumbered = stale.then(|| desired.renumbered(found, payload));
-    let desired = renumbered.as_ref().unwrap_or(desired);
+    if has_stale_id(desired, observed) {
+        desired.rules.check_kept_id(&desired.path)?;
+    }
+    let desired = &*with_present_id(desired, observed);
     let mut differences = desired.evaluation()?.compare(payload)?;
     if let Some(written) = written {
         let is_due = |(at, value): &(&Pointer, &Value)| written.is_current(desired, at, value) != Some(true);
@@ -61,6 +60,23 @@ fn converge(
     let call = update(desired, observed)
         .and_then(|call| unsent::checked(call, desired, observed, &differences, written, force));
     Ok(Action { differences, ..action(Step::Update, reason) }.sending(call))
+}
+
+/// Whether a resource that was found by its alias has another id than `desired`.
+fn has_stale_id(desired: &Resource, observed: &Observed) -> bool {
+    let found = &observed.at.identity.remote_id;
+    !desired.rules.identity().is_one() && Wanted::of(desired).id.is_some_and(|id| id != found)
+}
+
+/// Returns `desired` with the id of the server if it was found by its alias. An id in Git that no resource has is ignored,
+/// unless it is also the alias, which may change.
+fn with_present_id<'r>(desired: &'r Resource, observed: &Observed) -> Cow<'r, Resource> {
+    match &observed.payload {
+        Some(payload) if has_stale_id(desired, observed) => {
+            Cow::Owned(desired.renumbered(&observed.at.identity.remote_id, payload))
+        }
+        _ => Cow::Borrowed(desired),
+    }
 }
 
 /// Fails if the server shows another resource at the address of the only name of `desired`, which its payload states: some
@@ -123,6 +139,7 @@ pub fn decide_for(
         },
     };
     if options.keep_compared {
+        let desired = with_present_id(desired, observed);
         let compared = desired.evaluation()?.comparison(observed.payload.as_ref())?;
         action.compared = Some(Box::new(compared));
     }
