@@ -500,3 +500,31 @@ async fn a_parent_is_kept_whose_declared_members_have_another_address_of_deletio
     let report = world.sync_on(server.url(), &[("/groups/g1", r#"{"id": "g1"}"#)]).await;
     assert_eq!((report.stats.pruned, report.kept.len()), (0, 1), "{report:?}");
 }
+
+/// The directory of a product had the id of another one as its name, so it was refused, and removed from Git. The server
+/// assigns ids.
+#[rstest]
+#[case::unknown("", Outcome::PartiallyFailed)]
+#[case::kept(", onRemove: keep", Outcome::Succeeded)]
+#[tokio::test]
+async fn a_removed_file_with_the_id_of_another_resource_can_be_kept(
+    #[case] on_remove: &str,
+    #[case] outcome: Outcome,
+) {
+    let server = ApiServer::rest(&["/products"], Ids::Given);
+    server.put("/products/5", json!({"id": "5", "name": "p10"}));
+    let metadata = format!("resource: {{id: /id, alias: /name{on_remove}}}\n");
+    let world = World::new(Config::default(), &[("products/_/metadata.yaml", &metadata)]);
+    let report = world.sync_on(server.url(), &[("/products/5", r#"{"name":"five"}"#)]).await;
+    assert_eq!((report.outcome, server.writes()), (outcome, Vec::<String>::new()), "{report:?}");
+    if outcome == Outcome::PartiallyFailed {
+        let (reason, message) = failure(&report);
+        assert_eq!(reason, "ConflictError");
+        assert!(
+            message.ends_with("if it still exists, and state resource.onRemove: keep for its path"),
+            "{message}"
+        );
+    } else {
+        assert!(report.kept[0].reason.contains("resource.onRemove: keep"), "{report:?}");
+    }
+}

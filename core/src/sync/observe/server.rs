@@ -189,9 +189,12 @@ impl Remote {
         Self { parents, references, asked, keeps_lists, ..self }
     }
 
-    /// Returns the same server with the rules of another revision, in `session`.
-    pub(crate) fn at_revision(self: &Arc<Self>, session: &Session) -> Arc<Self> {
-        let other = Self::following(session, Transcript::new(false), Arc::default());
+    /// Returns the same server with the rules of another revision.
+    pub(crate) fn at_revision(self: &Arc<Self>, tree: &Arc<dyn Tree>) -> Arc<Self> {
+        let session = self.session.clone();
+        let metadata = Arc::new(session.metadata.of(Arc::clone(tree)));
+        let session = Session { tree: Arc::clone(tree), metadata, ..session };
+        let other = Self::following(&session, Transcript::new(false), Arc::default());
         let (parents, asked, current) =
             (Arc::clone(&self.parents), self.asked.clone(), Some(Arc::clone(self)));
         Arc::new(Self { parents, asked, keeps: true, current, ..other })

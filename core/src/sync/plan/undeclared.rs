@@ -20,9 +20,7 @@ use crate::metadata::{Entry, Rules};
 use crate::path::{LogicalPath, is_within};
 use crate::repository::{self, Revision, Tree};
 use crate::server::Request;
-use crate::sync::model::{
-    Action, Candidate, Doubt, Kept, Observed, Resource, Session, SyncError, Wanted, is_alike,
-};
+use crate::sync::model::{Action, Candidate, Doubt, Kept, Observed, Resource, SyncError, Wanted, is_alike};
 use crate::sync::observe::Remote;
 use crate::sync::tasks::{blocking, evaluated};
 
@@ -135,9 +133,16 @@ impl Candidates {
     ) -> Result<Fate, SyncError> {
         let observed = match remote.read_doomed(declared).await {
             Err(SyncError::Undecided(path, Doubt::AnotherAlias(shown))) => {
-                let namesake = self.namesake(declared, &shown).await?;
-                let namesake = namesake.ok_or(SyncError::Undecided(path, Doubt::AnotherAlias(shown)))?;
-                return Ok(Fate::Kept(kept_as(&declared.path, namesake)));
+                if let Some(namesake) = self.namesake(declared, &shown).await? {
+                    return Ok(Fate::Kept(kept_as(&declared.path, namesake)));
+                }
+                let kept = self.kept_by_metadata(declared).await?;
+                return kept.map(Fate::Kept).ok_or_else(|| {
+                    SyncError::NotDeleted(format!(
+                        "{path}: its id addresses a resource with another alias (\"{shown}\"), so it is unknown which one to \
+                         delete; delete it on the server if it still exists, and state resource.onRemove: keep for its path"
+                    ))
+                });
             }
             read => read?,
         };
@@ -322,12 +327,7 @@ impl Candidates {
             return Arc::clone(&self.remote);
         };
         let mut remotes = self.remotes.lock();
-        let made = || {
-            let session = self.remote.session.clone();
-            let metadata = Arc::new(session.metadata.of(Arc::clone(tree)));
-            self.remote.at_revision(&Session { tree: Arc::clone(tree), metadata, ..session })
-        };
-        Arc::clone(remotes.entry(revision.clone()).or_insert_with(made))
+        Arc::clone(remotes.entry(revision.clone()).or_insert_with(|| self.remote.at_revision(tree)))
     }
 }
 
