@@ -598,3 +598,31 @@ fn a_declared_member_that_only_a_list_shows_does_not_keep_others() {
     let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
     assert_eq!((run.code, server.writes()), (0, vec!["DELETE /shops/rio 204".to_owned()]), "{run}");
 }
+
+/// The API is one of remote procedures, whose deletions have no effect. Without its metadata, the server seems to have no
+/// shops.
+#[rstest]
+#[case::without_metadata(&["shops"])]
+#[case::with_metadata(&["shops/rio"])]
+fn a_deletion_is_confirmed_with_the_metadata_that_declared_the_resource(#[case] removed: &[&str]) {
+    let server =
+        ApiServer::start(&["/shops"], |request: &Request, _: &mut Store| match request.path.as_str() {
+            "/api/list" => Answer::json(200, &json!({"rio": {"name": "rio"}})),
+            _ => Answer::missing(),
+        });
+    let home = checkout(&server, "");
+    let metadata = "resource: {id: /name, alias: /name}\noperations:\n  list: {method: POST, path: /api/list, transforms: \
+                    [{jqExpression: '[.[]]'}]}\n  get: {from: list}\n  delete: {method: POST, path: /api/del, body: \
+                    {name: '{{/name}}'}}\n";
+    home.write("repo/shops/_/metadata.yaml", metadata);
+    home.write("repo/shops/rio/resource.yaml", "name: rio\n");
+    home.write("repo/README.md", "shops\n");
+    commit(&home);
+    for directory in removed {
+        fs::remove_dir_all(home.path(&format!("repo/{directory}"))).unwrap();
+    }
+    commit(&home);
+    let run = home.run(&["resource", "apply", "/", "-r", "--prune", "--yes"]);
+    assert_eq!(run.code, 5, "{run}");
+    assert!(run.stderr.contains("found nothing, but the resource still exists"), "{run}");
+}

@@ -140,7 +140,8 @@ impl Attempt<'_> {
     /// error of a `doubtful` answer.
     pub async fn confirm_deletion(&self, doubtful: Option<SyncError>) -> Result<Step, SyncError> {
         let Some(declared) = &self.call.declared else { return doubtful.map_or(Ok(Step::Delete), Err) };
-        let observed = match self.writer.referred.fresh().read_doomed(declared).await {
+        let remote = self.writer.after_deletion(&self.action.path);
+        let observed = match remote.read_doomed(declared).await {
             Err(error) if error.is_lack_of_proof() => return doubtful.map_or(Ok(Step::Delete), Err),
             Err(error) => return Err(doubtful.unwrap_or(error)),
             Ok(observed) => observed,

@@ -286,6 +286,9 @@ impl Execution {
     /// Sends the requests of all actions of `plan`.
     pub async fn apply(&mut self, plan: Plan) {
         let Plan { actions, unchanged, targeted, failures, kept, prune_refused, .. } = plan;
+        let candidates = plan.pruning.candidates.iter();
+        let declared_in = candidates.filter_map(|(path, one)| Some((path.clone(), one.declared_in.clone()?)));
+        self.writer.declared_in.lock().extend(declared_in);
         self.pruning.extend(plan.pruning);
         let declared = failures.iter().filter(|failure| failure.operation != PRUNE);
         let category = |failure: &Failure| match failure.reason {

@@ -12,7 +12,7 @@ use super::given::GivenIds;
 use super::turns::Turns;
 use crate::error::{Categorized as _, Category};
 use crate::path::LogicalPath;
-use crate::repository::RepositoryError;
+use crate::repository::{RepositoryError, Tree};
 use crate::server::{Request, Response, ServerError, percent_decoded};
 use crate::sync::model::{
     Action, Call, Done, Doubt, Failure, Observed, Options, Reason, Recurrences, Resource, Sending, Session,
@@ -36,6 +36,8 @@ pub struct Writer {
     pub created: Mutex<HashMap<LogicalPath, bool>>,
     /// The lists of collections of created resources.
     pub new_lists: Arc<Remote>,
+    /// The revisions that declared the resources last that the target revision does not declare.
+    pub declared_in: Mutex<HashMap<LogicalPath, Arc<dyn Tree>>>,
     pub recurrences: Option<Arc<Recurrences>>,
     /// The last resource that the run has created in each collection on the server whose list proved that it was absent.
     pub witnesses: Mutex<HashMap<LogicalPath, Witness>>,
@@ -55,7 +57,7 @@ impl Writer {
         let referred = Remote::referring(&session, Arc::clone(&plan.references), Arc::clone(&plan.former));
         let new_lists = referred.fresh();
         let concurrency = session.client.max_concurrency();
-        let (ids, created, witnesses, failed, unconfirmed) = Default::default();
+        let (ids, created, declared_in, witnesses, failed, unconfirmed) = Default::default();
         Self {
             session,
             given,
@@ -63,12 +65,23 @@ impl Writer {
             referred,
             created,
             new_lists,
+            declared_in,
             recurrences,
             witnesses,
             failed,
             unconfirmed,
             turns: Turns::new(concurrency),
             stop: stop.clone(),
+        }
+    }
+
+    /// Returns the server for a read of the resource at `path` after its deletion. The metadata of the revision that
+    /// declared it last describes its address and the list of its collection.
+    pub fn after_deletion(&self, path: &LogicalPath) -> Arc<Remote> {
+        let fresh = self.referred.fresh();
+        match self.declared_in.lock().get(path) {
+            Some(tree) => fresh.at_revision(tree),
+            None => fresh,
         }
     }
 
@@ -447,7 +460,7 @@ impl<'a> Attempt<'a> {
 
     /// Reads a resource to delete. Another one may have its id or a part of its names now.
     async fn read_doomed(&self, declared: &Resource) -> Result<Observed, SyncError> {
-        let observed = self.writer.referred.fresh().read_doomed(declared).await?;
+        let observed = self.writer.after_deletion(&self.action.path).read_doomed(declared).await?;
         if !declared.seeded {
             check_alias(declared, &observed)?;
         }
