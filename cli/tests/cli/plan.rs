@@ -336,6 +336,18 @@ fn secrets_do_not_show_and_count() {
     assert_eq!(world.run(&["resource", "apply", "--plan", &file]).code, 0);
 }
 
+/// Metadata does not declare the attribute, and a plan is often shown in a pull request.
+#[test]
+fn attributes_that_look_like_secrets_do_not_show_in_added_entries() {
+    let world = shops();
+    let parts =
+        |parts: &str| format!(r#"{{"id": "rio", "parts": [{{"name": "x", "password": "hunter1"}}{parts}]}}"#);
+    world.live("/shops/rio", &parts(""));
+    world.declare("shops/rio/resource.yaml", &parts(r#", {"name": "y", "password": "hunter2"}"#));
+    let run = world.run(&["plan", "/shops/rio", "-v"]);
+    assert!(run.stdout.contains(r#""name":"y""#) && !run.to_string().contains("hunter"), "{run}");
+}
+
 #[test]
 fn a_file_that_cannot_be_written_is_named() {
     let run = shops().run(&["plan", "/shops/lima", "--out", "<home>/none/plan.json"]);

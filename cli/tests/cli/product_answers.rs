@@ -77,6 +77,22 @@ fn names_with_slashes_are_not_other_names() {
     assert!(run.stdout.contains("/services  4 saved, 1 existing"), "{run}");
 }
 
+/// The directory of such a name could not be created.
+#[test]
+fn names_that_are_too_long_for_a_directory_are_reported() {
+    let server = ApiServer::rest(&["/tags"], Ids::Given);
+    server.put("/tags/1", json!({"id": "1", "name": "ops"}));
+    server.put("/tags/2", json!({"id": "2", "name": "ü".repeat(130)}));
+    let place = Place::new(server, &[("tags/_/metadata.yaml", "resource: {id: /id, alias: /name}\n")]);
+    let long =
+        "… is longer than 255 bytes; to include such resources, state another attribute in resource.alias";
+    for command in [&["import"][..], &["resource", "save", "/tags/", "--force"]] {
+        let run = place.run(command);
+        assert!(run.code == 0 && run.stderr.contains(long), "{run}");
+        assert!(place.has("tags/ops") && !run.stderr.contains(&"ü".repeat(41)), "{run}");
+    }
+}
+
 #[test]
 fn names_that_no_path_can_have_are_reported() {
     let server = ApiServer::rest(&["/tags"], Ids::Given);

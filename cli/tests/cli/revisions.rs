@@ -1,4 +1,4 @@
-//! Servers that require the present revision in the query of a write, such as CouchDB.
+//! Servers that require the present revision in the query of a write, such as `CouchDB`.
 
 use rstest::rstest;
 use serde_json::json;

@@ -229,6 +229,11 @@ fn place(answer: &Value) -> Result<Option<&str>, String> {
     let arrays = if entries.is_empty() { links } else { entries };
     let names: Vec<&str> = arrays.into_iter().map(|(name, _)| name.as_str()).collect();
     match names[..] {
+        [] if !members.is_empty() && members.iter().all(|(_, member)| member.as_object().is_some()) => {
+            Err("the response is an object of objects; if these are the entries, the step {jqExpression: '[.[]]'} selects \
+                 them, and {jqExpression: '[to_entries[] | {name: .key} + .value]'} adds their keys as names"
+                .to_owned())
+        }
         [] => Err("the response is an object without an array".to_owned()),
         [name] => Ok(Some(name)),
         _ => Err(format!("the response is an object with several arrays: {}", names.join(", "))),
@@ -423,6 +428,10 @@ mod tests {
     #[rstest]
     #[case("3", "neither an array")]
     #[case("{}", "without an array")]
+    #[case(
+        r#"{"rio":{"size":1}}"#,
+        "'[to_entries[] | {name: .key} + .value]'} adds their keys as names; select the"
+    )]
     #[case(r#"{"items":{}}"#, "\"items\" is not an array")]
     #[case(r#"{"a":[],"b":[]}"#, "several arrays: a, b")]
     #[case("[1]", "entry 0 is not an object; select the entries")]

@@ -291,8 +291,7 @@ fn next_in(answer: &Value) -> NextPage {
             return NextPage::At(url);
         }
         if let Some(link) = next_links(holder).next() {
-            let url = ["href", "url", "uri"].iter().find_map(|name| link.get(name)?.as_str());
-            let url = url.map(str::trim).filter(|url| !url.is_empty());
+            let url = ["href", "url", "uri"].iter().find_map(|name| target(link.get(name)?));
             return url.map_or(NextPage::Unknown, |url| NextPage::At(url.to_owned()));
         }
         if URLS.iter().chain(&SIGNS).filter_map(member).any(is_meaningful) {
@@ -319,7 +318,12 @@ fn odata_next(answer: &Value) -> Option<String> {
 }
 
 fn reference_in(value: &Value) -> Option<&str> {
-    as_reference(value.get("href").unwrap_or(value).as_str()?)
+    value.get("href").map_or_else(|| as_reference(value.as_str()?), target)
+}
+
+/// Returns the URL of a link, which may be relative. The URI template of HAL (RFC 6570) is not one.
+fn target(url: &Value) -> Option<&str> {
+    url.as_str().map(str::trim).filter(|url| !url.is_empty() && !url.contains('{'))
 }
 
 /// Returns an absolute URL or a path with a query. Other texts are taken for cursors, which may begin with a slash.
@@ -417,6 +421,8 @@ mod tests {
     #[case("{items: [], '@odata.nextLink': 'http://h.test/x'}", at("http://h.test/x"))]
     #[case("{items: [], nextCursor: 'http://h.test/x'}", NextPage::Unknown)]
     #[case("{items: [], next: 2}", NextPage::Unknown)]
+    #[case("{items: [], _links: {next: {href: 'orders?page=2'}}}", at("orders?page=2"))]
+    #[case("{items: [], _links: {next: {href: '/orders{?page}', templated: true}}}", NextPage::Unknown)]
     #[case("{items: [], links: [{rel: self, href: '/a'}, {rel: Next, href: 'a?p=2'}]}", at("a?p=2"))]
     #[case("{link: [{relation: next, url: 'http://h.test/a?p=2'}], entry: []}", at("http://h.test/a?p=2"))]
     #[case("{types: [], types_links: [{rel: next prefetch, href: '/a?p=2'}]}", at("/a?p=2"))]

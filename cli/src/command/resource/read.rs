@@ -1,5 +1,6 @@
 //! Reads the resource or the collection at a path, from the server or the repository.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use declarest_core::authoring::is_list;
@@ -130,13 +131,20 @@ pub struct Unplaced {
     reserved: Vec<String>,
     /// Names that no path can have.
     impossible: Vec<String>,
+    /// Names that no directory can have on most file systems.
+    long: Vec<String>,
 }
+
+/// The maximum length of the name of a directory in bytes.
+const MAX_NAME: usize = 255;
 
 impl Unplaced {
     /// Removes the members that are not directly below the collection at `path`.
     pub fn take(path: &LogicalPath, members: &mut Members) -> Self {
         let all = std::mem::take(&mut members.entries).into_iter();
-        let (direct, deeper) = all.partition(|(member, _)| path.child_of(member).is_some());
+        let is_direct = |member: &LogicalPath| path.child_of(member).is_some();
+        let (direct, deeper) =
+            all.partition(|(member, _)| is_direct(member) && member.name().len() <= MAX_NAME);
         members.entries = direct;
         let deeper: BTreeMap<_, _> = deeper;
         let deeper = deeper.into_values().map(|entry| entry.alias);
@@ -149,6 +157,7 @@ impl Unplaced {
             let group = match name.trim() {
                 "" | "." | ".." => &mut unplaced.impossible,
                 text if text.contains('/') => &mut unplaced.slashed,
+                text if text.len() > MAX_NAME => &mut unplaced.long,
                 _ => &mut unplaced.reserved,
             };
             group.push(name);
@@ -157,7 +166,7 @@ impl Unplaced {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.slashed.is_empty() && self.reserved.is_empty() && self.impossible.is_empty()
+        [&self.slashed, &self.reserved, &self.impossible, &self.long].into_iter().all(Vec::is_empty)
     }
 
     /// Reports the members that were removed from the collection at `path`.
@@ -167,16 +176,31 @@ impl Unplaced {
             (&self.slashed, ["has a slash", "have a slash"], help),
             (&self.reserved, ["cannot be that of a directory", "cannot be those of directories"], help),
             (&self.impossible, ["cannot be part of a path", "cannot be parts of paths"], ""),
+            (
+                &self.long,
+                ["is longer than 255 bytes", "are longer than 255 bytes"],
+                "; to include such resources, state another attribute in resource.alias in _/metadata.yaml",
+            ),
         ];
         for (names, [one, several], help) in groups {
             let names = match &names[..] {
                 [] => continue,
-                [name] => format!("the name {name} {one}"),
-                [first, more @ ..] => format!("{first} and {} more names {several}", more.len()),
+                [name] => format!("the name {} {one}", abridged(name)),
+                [first, more @ ..] => {
+                    format!("{} and {} more names {several}", abridged(first), more.len())
+                }
             };
             invocation.messages.note(&format!("{path}: {names}{help}"));
         }
     }
+}
+
+/// Returns the name, or the beginning of one that is very long.
+fn abridged(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_NAME {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().take(40).chain(['…']).collect())
 }
 
 /// Reads from the repository: the resource at the path or with that name, otherwise the members of the collection.

@@ -239,7 +239,7 @@ impl<'a> Inference<'a> {
         let writes = matches!(name, OperationName::Create | OperationName::Update);
         let validate = described.filter(|_| writes).and_then(|operation| self.validate(operation));
         let (taken, removed) = match name {
-            OperationName::List => (self.shape.list_expression(), None),
+            OperationName::List => (self.shape.list_expression(self.document, &self.identity.id), None),
             OperationName::Get => (self.shape.read_expression(), excluding(&self.one_way.fixed)),
             OperationName::Create => (None, excluding(&self.one_way.not_created)),
             OperationName::Update => (None, excluding(&self.one_way.not_updated)),

@@ -281,6 +281,11 @@ fn choices_are_shown_as_requests_state_them(#[case] shown: &str, #[case] sent: &
     "{properties: {id: {}, names: {items: {}}, wallets: {items: {properties: {id: {}}}}}}",
     ""
 )]
+#[case::keyed(
+    "{type: object, additionalProperties: {$ref: '#/components/schemas/Pool'}}",
+    r#"[to_entries[] | {"id": .key} + .value]"#
+)]
+#[case::keyed_counts("{type: object, additionalProperties: {type: integer}}", "")]
 #[case::unknown("{properties: {roles: {items: {}}, found: {items: {}}}}", "")]
 fn the_entries_of_a_list_with_several_arrays_are_selected(#[case] list: &str, #[case] expected: &str) {
     let content =

@@ -25,6 +25,8 @@ pub struct Shape {
     pub entries: Option<String>,
     /// The array in `_embedded` that holds the entries of a list.
     pub embedded: Option<String>,
+    /// Whether a list is an object with a member for each resource, whose name is the id.
+    pub is_keyed: bool,
     /// Whether a list only has the names of its members.
     pub lists_names: bool,
     /// Whether the id of a resource is only in its link.
@@ -51,8 +53,10 @@ impl Shape {
         let (embedded, embedded_entry) = list.as_ref().and_then(|list| hal::embedded(document, list)).unzip();
         let (entries, entry) =
             list.as_ref().map(|list| entries(document, target, list, read.as_ref())).unwrap_or_default();
+        let keyed = list.as_ref().and_then(|list| document.values(list));
+        let is_keyed = keyed.is_some();
         let other = || DESCRIBING.iter().filter_map(|method| answer(collection, method)).find(describes);
-        let resource = read.or(embedded_entry.or(entry).filter(describes)).or_else(other);
+        let resource = read.or(embedded_entry.or(entry).or(keyed).filter(describes)).or_else(other);
         let lists_names = list.as_ref().is_some_and(|list| is_list_of_names(document, list));
         let lists_directly = embedded.is_some() || list.is_some_and(|list| document.items(&list).is_some());
         let is_linked =
@@ -60,11 +64,15 @@ impl Shape {
         let requests = create.into_iter().chain(item.and_then(PathItem::update));
         let choices = resource.as_ref().map(|resource| choices(document, resource, requests));
         let choices = choices.unwrap_or_default();
-        Self { resource, envelope, entries, embedded, lists_names, is_linked, choices }
+        Self { resource, envelope, entries, embedded, is_keyed, lists_names, is_linked, choices }
     }
 
-    /// Returns the jq expression that selects the entries of a list.
-    pub fn list_expression(&self) -> Option<String> {
+    /// Returns the jq expression that selects the entries of a list of resources with this attribute as their id.
+    pub fn list_expression(&self, document: Option<&OpenApi>, id: &str) -> Option<String> {
+        let states_id = || document?.members(self.resource.as_ref()?).contains_key(id).then_some(());
+        if self.is_keyed && states_id().is_some() {
+            return Some(format!("[to_entries[] | {{{}: .key}} + .value]", serde_json::Value::from(id)));
+        }
         if self.embedded.is_some() || self.is_linked {
             return Some(hal::entries(self.embedded.as_deref(), self.is_linked));
         }

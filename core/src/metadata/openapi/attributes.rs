@@ -126,6 +126,13 @@ impl OpenApi {
         members.filter_map(|(name, member)| Some((name, self.items(&member)?))).collect()
     }
 
+    /// Returns the schema of the values of an object whose members have no fixed names.
+    pub fn values(&self, schema: &Pointer) -> Option<Pointer> {
+        let object = follow(&self.root, schema.clone()).ok()?;
+        let values = self.resolved(&object.member("additionalProperties")?)?;
+        (self.members(schema).is_empty() && self.is_object(&values)).then_some(values)
+    }
+
     /// Whether the schema at a pointer is that of an object.
     pub fn is_object(&self, schema: &Pointer) -> bool {
         self.has_type(schema, "object") || !self.members(schema).is_empty()

@@ -149,8 +149,9 @@ pub fn decide_for(
     let mut secrets = desired.rules.resolved().declared_secrets();
     secrets.add(&desired.secrets);
     if !options.show_secrets && !action.differences.is_empty() {
-        // The server may show secrets that metadata does not declare.
-        observed.payload.iter().for_each(|payload| secrets.add(&detect(payload)));
+        // Both may have secrets that metadata does not declare, and differences are shown to others.
+        let sides = std::iter::once(&*desired.payload).chain(&observed.payload);
+        sides.for_each(|payload| secrets.add(&detect(payload)));
     }
     if !secrets.is_empty() {
         secrets.learn(&desired.payload);
