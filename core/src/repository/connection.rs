@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
 
 use git2::{ErrorClass, ErrorCode, RemoteCallbacks};
 
+use super::deadline::Deadline;
 use super::network::{self, Session};
 use super::remote::RemoteKind;
 use super::{Remote, RemoteAuth, RepositoryError};
@@ -56,7 +56,7 @@ pub struct Left {
 pub(super) struct Connection<'a> {
     pub remote: &'a Remote,
     purpose: Purpose,
-    deadline: Instant,
+    deadline: Deadline,
     /// The connection to a remote that is not on the local disk.
     session: Option<Arc<Session>>,
     failure: RefCell<Option<RepositoryError>>,
@@ -65,12 +65,13 @@ pub(super) struct Connection<'a> {
 
 impl<'a> Connection<'a> {
     /// Checks the configuration without network access.
-    pub fn new(remote: &'a Remote, purpose: Purpose, deadline: Instant) -> Result<Self, RepositoryError> {
+    pub fn new(remote: &'a Remote, purpose: Purpose, deadline: Deadline) -> Result<Self, RepositoryError> {
         let mut connection =
             Self { remote, purpose, deadline, session: None, failure: RefCell::default(), left: None };
         connection.check_configuration()?;
         network::register()?;
         if remote.url.kind != RemoteKind::Local {
+            let deadline = connection.deadline.clone();
             connection.session = Some(Session::new(remote, deadline, timeout(remote, purpose))?);
         }
         Ok(connection)
@@ -126,7 +127,7 @@ impl<'a> Connection<'a> {
 
     /// Whether the deadline has not passed. If it has, [`Self::outcome`] returns the error for that.
     pub fn in_time(&self) -> bool {
-        let in_time = Instant::now() < self.deadline;
+        let in_time = !self.deadline.has_passed();
         if !in_time {
             self.failure.replace(Some(timeout(self.remote, self.purpose)));
         }

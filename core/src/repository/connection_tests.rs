@@ -1,6 +1,6 @@
 //! Tests of deadlines and errors of a connection.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rstest::rstest;
 
@@ -28,7 +28,7 @@ fn ssh_key() -> RemoteAuth {
 }
 
 fn attempt(remote: &Remote) -> Connection<'_> {
-    Connection::new(remote, Purpose::Fetch, Instant::now() + Duration::from_mins(1)).unwrap()
+    Connection::new(remote, Purpose::Fetch, (Instant::now() + Duration::from_mins(1)).into()).unwrap()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_passed_deadline_stops_the_transfer() {
     let remote = remote("https://h/a", RemoteAuth::None);
     let mut attempt = attempt(&remote);
     assert!(attempt.in_time());
-    attempt.deadline = Instant::now();
+    attempt.deadline = Instant::now().into();
     assert!(!attempt.in_time());
     assert_eq!(attempt.failure.take(), Some(timeout(&remote, Purpose::Fetch)));
 }
@@ -87,6 +87,6 @@ fn invalid_configurations_fail_without_a_connection(
 ) {
     let tls = if insecure { TlsConfig::insecure() } else { TlsConfig::default() };
     let remote = Remote { branch: branch.into(), tls, ..remote(url, auth) };
-    let error = Connection::new(&remote, Purpose::Fetch, Instant::now()).err().unwrap();
+    let error = Connection::new(&remote, Purpose::Fetch, Instant::now().into()).err().unwrap();
     assert_eq!(error.category(), expected, "{error}");
 }

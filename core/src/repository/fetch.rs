@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use git2::{AutotagOption, FetchOptions, Repository};
 
 use super::connection::{Connection, Left, Purpose};
+use super::deadline::Deadline;
 use super::{Remote, RepositoryError, Revision};
 
 /// The limits of fetches and mirrors, in bytes.
@@ -65,7 +65,7 @@ pub(super) fn fetch(
     repository: &Repository,
     remote: &Remote,
     tip: &str,
-    deadline: Instant,
+    deadline: Deadline,
     quota: Quota,
 ) -> Result<Revision, RepositoryError> {
     let connection =

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::connection::{self, Purpose};
+use super::deadline::Deadline;
 use super::fetch::Quota;
 use super::git_tree::{root_of, size_of};
 use super::handles::{Handles, found, open};
@@ -127,14 +128,14 @@ impl Mirror {
     /// One fetch runs at a time. A failed fetch does not change the mirror. Rejected credentials are sent only once.
     /// At `deadline` the fetch fails, even if the remote is silent.
     pub fn fetch(&self, remote: &Remote, deadline: Instant) -> Result<Revision, RepositoryError> {
-        self.fetch_within(remote, deadline, Quota::default())
+        self.fetch_within(remote, deadline.into(), Quota::default())
     }
 
     /// Like [`Mirror::fetch`], with limits of what is received and stored.
     pub fn fetch_within(
         &self,
         remote: &Remote,
-        deadline: Instant,
+        deadline: Deadline,
         quota: Quota,
     ) -> Result<Revision, RepositoryError> {
         let mut repacking = self.inner.fetching.lock();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rstest::rstest;
+use tokio_util::sync::CancellationToken;
 
 use super::super::fixtures::{File, Origin};
 use super::super::{ChangeStatus, EntryKind, RemoteAuth, RemoteUrl, Tree, resources};
@@ -481,6 +482,23 @@ fn a_silent_remote_fails_the_fetch_at_its_deadline() {
     let remote = Remote::new(url, "main", RemoteAuth::None);
     let timed_out = f.mirror.fetch(&remote, Instant::now());
     assert!(matches!(timed_out, Err(RepositoryError::Timeout { .. })), "{timed_out:?}");
+}
+
+#[test]
+fn a_fetch_from_a_silent_remote_ends_when_it_is_no_longer_wanted() {
+    let f = Fixture::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = RemoteUrl::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
+    let remote = Remote::new(url, "main", RemoteAuth::None);
+    let unwanted = CancellationToken::new();
+    let deadline = Deadline::new(Instant::now() + Duration::from_hours(1), unwanted.clone());
+    let fetch = {
+        let mirror = f.mirror.clone();
+        std::thread::spawn(move || mirror.fetch_within(&remote, deadline, Quota::default()))
+    };
+    let _connection = listener.accept().unwrap();
+    unwanted.cancel();
+    assert!(matches!(fetch.join().unwrap(), Err(RepositoryError::Timeout { .. })));
 }
 
 /// Another user may write to the volume of a mirror.

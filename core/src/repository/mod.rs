@@ -10,6 +10,7 @@
 
 mod changes;
 mod connection;
+mod deadline;
 mod diff;
 mod dir_tree;
 mod directories;
@@ -38,6 +39,7 @@ mod worktree;
 
 pub use crate::atomic::{Mode, write_atomically, write_secret_file, write_through};
 pub use changes::{ApplyTarget, Changes, FullRule, classify};
+pub use deadline::Deadline;
 pub use diff::{ChangeStatus, FileChange};
 pub use dir_tree::DirTree;
 pub use error::RepositoryError;

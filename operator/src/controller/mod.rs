@@ -5,7 +5,7 @@
 //! outcome, error, conditions       the result of a round, and its conditions (pure)
 //! kind, expand, references         the four kinds, their placeholders, the Secrets that they refer to
 //! cache, dependencies, events      the watched objects, the Secrets and claims that they use, events for users
-//! context                          the state that all rounds share
+//! context, outdated                the state that all rounds share; changes of an object during its round
 //! workers                          the selection of the rounds that run at the same time
 //! identity, volumes, seeds         the inputs of clients and stores
 //! servers, artifacts, stores, mirrors
@@ -37,6 +37,7 @@ pub mod kind;
 pub mod managed_server;
 pub mod mirrors;
 pub mod outcome;
+mod outdated;
 pub mod pools;
 pub mod references;
 pub mod resource_repository;

@@ -2,11 +2,14 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized as _, Category};
-use declarest_core::repository::{Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision};
+use declarest_core::repository::{
+    Deadline, Mirror, Remote, RemoteAuth, RemoteUrl, RepositoryError, Revision,
+};
 use declarest_core::spans;
 use futures::stream;
 use jiff::Timestamp;
@@ -24,6 +27,7 @@ use super::frame::{self, Reconciler, Round};
 use super::kind::{self, Key, Kind as _};
 use super::mirrors::Place;
 use super::outcome::{Notice, Outcome, Reason};
+use super::outdated::outdated;
 use super::pools::Pools;
 use super::references::SecretReader;
 use super::volumes;
@@ -39,6 +43,9 @@ pub const DELIVERY_ID: &str = "declarest.io/webhook-last-event-id";
 
 /// Maximum duration of a fetch.
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
+
+/// The duration from which the status shows the first fetch of a spec.
+const LONG: Duration = Duration::from_secs(2);
 
 /// Runs the controller until `context.stop` is cancelled.
 pub async fn run(context: Arc<Context>, pools: Arc<Pools>) {
@@ -114,10 +121,13 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
     let left = context.namespaces.left(&object.key().namespace);
     let unusable = if wait.is_zero() {
         let (begun, since) = (Timestamp::now(), Instant::now());
-        let (fetched, unusable) = tokio::join!(fetch(context, &mirror, remote, left), unusable);
-        // A cancelled fetch has not failed. The status stays as it was, so the next operator fetches.
-        let Some(fetched) = fetched else {
-            return Ok(Outcome::new(Reason::Reconciling, "the operator is stopping"));
+        let action = format!("fetching branch {} of {}", git.branch, remote.url);
+        let fetched = async { tokio::join!(fetch(context, &object, &mirror, remote, left), unusable) };
+        let (fetched, unusable) = announced(round, Box::pin(fetched), action).await?;
+        // A cancelled fetch has not failed. The status stays as it was, so the next round or operator fetches.
+        let fetched = match fetched {
+            Ok(fetched) => fetched,
+            Err(cause) => return Ok(Outcome::new(Reason::Reconciling, cause)),
         };
         acknowledge_webhook(&object, &mut round.status, &mut outcome);
         context.metrics.polled(object.key().subject(), fetched.is_ok());
@@ -322,17 +332,41 @@ fn record(
     }
 }
 
-/// Fetches the branch. Returns `None` if the operator stops before the end, or the namespace has `left`.
+/// Returns the result of `fetched`. If the current spec was not fetched yet and this takes long, the status shows it: the
+/// conditions would be those of the former spec, or there would be none.
+async fn announced<T>(
+    round: &mut Round<'_, ResourceRepository>,
+    mut fetched: Pin<Box<impl Future<Output = T>>>,
+    action: String,
+) -> Result<T, Failure> {
+    if kind::is_ready(&round.object) {
+        return Ok(fetched.await);
+    }
+    if let Ok(fetched) = tokio::time::timeout(LONG, fetched.as_mut()).await {
+        return Ok(fetched);
+    }
+    let written = round.publish(&Outcome::new(Reason::Reconciling, action), 0).await;
+    written.map_err(|error| Failure::api("write the status", &error))?;
+    Ok(fetched.await)
+}
+
+/// Fetches the branch. Returns the reason if the result is no longer wanted: the operator stops, the namespace has `left`, or
+/// the object has another spec or is deleted.
 async fn fetch(
     context: &Context,
+    object: &ResourceRepository,
     mirror: &Mirror,
     remote: Remote,
     left: CancellationToken,
-) -> Option<Result<Revision, Failure>> {
+) -> Result<Result<Revision, Failure>, String> {
     let span = spans::fetch();
     let (mirror, quota) = (mirror.clone(), context.settings.quota);
+    let unwanted = CancellationToken::new();
+    let deadline = Deadline::new(Instant::now() + FETCH_LIMIT, unwanted.clone());
+    // The thread that fetches ends soon after this future is dropped.
+    let _unwanted = unwanted.drop_guard();
     let fetched = blocking(move || {
-        let fetched = mirror.fetch_within(&remote, Instant::now() + FETCH_LIMIT, quota);
+        let fetched = mirror.fetch_within(&remote, deadline, quota);
         fetched.map_err(|error| {
             // Only this finds an old Git object that cannot be read. The next round then discards the mirror.
             let damage = if is_local(&error) { mirror.examine().err() } else { None };
@@ -344,10 +378,11 @@ async fn fetch(
             if let Err(failure) = &fetched {
                 spans::failed(&span, failure.reason.into_str());
             }
-            Some(fetched)
+            Ok(fetched)
         }
-        () = context.stop.cancelled() => None,
-        () = left.cancelled() => None,
+        () = context.stop.cancelled() => Err("the operator is stopping".to_owned()),
+        () = left.cancelled() => Err("another shard gets the namespace".to_owned()),
+        reason = outdated(&context.caches.repositories, object) => Err(reason),
     }
 }
 

@@ -3,14 +3,14 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use declarest_operator::crd::{ManagedServer, SyncPolicy};
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SyncPolicy};
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::git_remote::GitRemote;
 use crate::support::rest_server::{Config, Matcher, RestServer};
-use crate::support::world::{World, is_true};
+use crate::support::world::{World, condition, is_true};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_that_the_end_of_the_operator_cancels_has_not_failed() {
@@ -23,6 +23,25 @@ async fn a_fetch_that_the_end_of_the_operator_cancels_has_not_failed() {
     assert!(tokio::task::block_in_place(|| world.terminate()).success());
     assert!(!world.log().contains("FetchFailed"), "{}", world.log_tail());
     assert!(!world.log().contains("reconcile failed"), "{}", world.log_tail());
+}
+
+/// The fetch would take five minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_from_a_silent_remote_is_shown_and_ends_when_the_url_is_corrected() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/desired.git", silent.local_addr().unwrap());
+    let git = GitRemote::new();
+    let revision = git.commit("first");
+    git.push();
+    let world = World::start().await;
+    world.create_repository(&url, Value::Null).await;
+    let repository =
+        world.repository("the fetch is shown", |status| is_true(&status.conditions, "Reconciling")).await;
+    let conditions = repository.status.unwrap().conditions;
+    assert_eq!(condition(&conditions, "Reconciling").message, format!("fetching branch main of {url}"));
+    world.patch::<ResourceRepository>("repo", json!({"spec": {"git": {"url": git.file_url()}}})).await;
+    world.fetched(&revision).await;
+    assert!(!world.log().contains("FetchFailed"), "{}", world.log_tail());
 }
 
 /// A policy whose first run takes a while, when that run has begun.

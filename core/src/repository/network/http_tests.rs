@@ -27,7 +27,7 @@ fn ssh_key() -> RemoteAuth {
 fn transport(url: &str, auth: RemoteAuth) -> HttpTransport {
     let remote = Remote::new(RemoteUrl::parse(url).unwrap(), "main", auth);
     let timeout = RepositoryError::Timeout { url: "u".into(), action: "fetching", branch: "main".into() };
-    let session = Session::new(&remote, Instant::now() + Duration::from_mins(1), timeout).unwrap();
+    let session = Session::new(&remote, (Instant::now() + Duration::from_mins(1)).into(), timeout).unwrap();
     HttpTransport::new(&session).unwrap()
 }
 

@@ -15,7 +15,6 @@ use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
-use std::time::Instant;
 
 use bytes::Bytes;
 use git2::transport::Transport;
@@ -24,6 +23,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::http::HttpTransport;
 use self::ssh::SshTransport;
+use super::deadline::Deadline;
 use super::remote::RemoteKind;
 use super::{Remote, RepositoryError};
 
@@ -37,7 +37,7 @@ static SESSIONS: LazyLock<Mutex<HashMap<u64, Weak<Session>>>> = LazyLock::new(Mu
 pub(super) struct Session {
     number: u64,
     remote: Remote,
-    deadline: Instant,
+    deadline: Deadline,
     /// The error for an expired deadline.
     timeout: RepositoryError,
     /// `None` only while it is dropped.
@@ -50,7 +50,7 @@ impl Session {
     /// Returns a session without connecting. It fails at `deadline` with `timeout`.
     pub fn new(
         remote: &Remote,
-        deadline: Instant,
+        deadline: Deadline,
         timeout: RepositoryError,
     ) -> Result<Arc<Self>, RepositoryError> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -90,8 +90,8 @@ impl Session {
     /// Runs `work` until the deadline.
     fn run<T>(&self, work: impl Future<Output = Result<T, RepositoryError>>) -> io::Result<T> {
         let Some(runtime) = &self.runtime else { return Err(io::ErrorKind::NotConnected.into()) };
-        let outcome = runtime.block_on(async { tokio::time::timeout_at(self.deadline.into(), work).await });
-        outcome.unwrap_or_else(|_| Err(self.timeout.clone())).map_err(|error| self.fail(error))
+        let outcome = runtime.block_on(self.deadline.run(work));
+        outcome.unwrap_or_else(|| Err(self.timeout.clone())).map_err(|error| self.fail(error))
     }
 }
 

@@ -42,7 +42,7 @@ impl Worktree {
         let directory = repository.commondir();
         let fetched = connection::on_thread(remote, Purpose::Fetch, || {
             // Opened without the user's configuration, which could redirect the fetch (`url.insteadOf`).
-            fetch::fetch(&handles::open(directory)?, remote, &tracking, deadline, Quota::default())
+            fetch::fetch(&handles::open(directory)?, remote, &tracking, deadline.into(), Quota::default())
         });
         match fetched {
             Ok(revision) => revision.oid().map(Some),

@@ -55,7 +55,7 @@ fn push(
     force: bool,
     deadline: Instant,
 ) -> Result<bool, RepositoryError> {
-    let connection = Connection::new(remote, Purpose::Push, deadline)?;
+    let connection = Connection::new(remote, Purpose::Push, deadline.into())?;
     // Opened without the user's configuration, which could redirect the push (`url.insteadOf`).
     let repository = handles::open(directory)?;
     let mut git_remote = repository

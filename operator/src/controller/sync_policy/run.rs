@@ -7,10 +7,9 @@ use declarest_core::path::LogicalPath;
 use declarest_core::repository::{GitTree, Mirror, RepositoryError, Revision};
 use declarest_core::secrets::SecretReader;
 use declarest_core::sync::{self, Mode, Options, Reading, Recurrences, Report, Session, Stop, WrittenValues};
-use futures::{StreamExt as _, future};
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Resource as _;
 
 use super::decision::{Fingerprint, Trigger};
 use super::drift;
@@ -20,13 +19,14 @@ use super::overlap::{self, Claim};
 use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
 use super::verdict::{self, Run};
-use crate::controller::cache::{Cache, Change};
+use crate::controller::cache::Change;
 use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::error::{self, Failure};
 use crate::controller::frame::Round;
-use crate::controller::kind::{Key, Kind};
+use crate::controller::kind::Kind;
 use crate::controller::outcome::{Outcome, Reason};
+use crate::controller::outdated::outdated;
 use crate::controller::pools::Pools;
 use crate::crd::SyncPolicy;
 use crate::crd::sync_policy::{FailedResource, RunKind, RunOutcome, SyncMode};
@@ -434,27 +434,6 @@ async fn ending(context: &Context, policy: &SyncPolicy, inputs: &Inputs) -> Endi
                     ));
                 }
             }
-        }
-    }
-}
-
-/// Waits until the spec of `object` changes, or the object is deleted. Returns the reason why a run must not continue with it.
-async fn outdated<K: Kind>(cache: &Cache<Guarded<K>>, object: &K) -> String {
-    let (Key { namespace, name }, meta) = (object.key(), object.meta());
-    let mut changes = pin!(cache.subscribe());
-    loop {
-        // Another object may have the name now. The cache may be older than the object that the round read.
-        let current = cache.object(&namespace, &name).filter(|current| current.meta().uid == meta.uid);
-        let reason = match current.as_ref().map(|current| current.meta()) {
-            None => Some("was deleted"),
-            Some(current) if current.deletion_timestamp.is_some() => Some("is being deleted"),
-            Some(current) => (current.generation > meta.generation).then_some("has another spec now"),
-        };
-        if let Some(reason) = reason {
-            return format!("the {} {reason}", K::NAME);
-        }
-        if changes.next().await.is_none() {
-            future::pending::<()>().await;
         }
     }
 }
