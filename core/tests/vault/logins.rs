@@ -96,6 +96,11 @@ async fn a_revoked_token_is_replaced_by_a_login_and_a_given_one_is_not() {
     assert_eq!(user.get(&key("a:k")).await.unwrap().expose(), "v");
     let error = given.get(&key("a:k")).await.unwrap_err();
     assert_eq!(error.category(), Category::Auth);
+    // No policy helps.
+    assert!(
+        error.to_string().contains("the token is not valid, and may have expired; replace it"),
+        "{error}"
+    );
     assert!(!error.to_string().contains(&token), "{error}");
 }
 

@@ -1,8 +1,12 @@
 //! Writes the status of objects, only if it changed.
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+
+use super::conditions::{self, Verdict};
 
 /// The field manager of the operator.
 pub const FIELD_MANAGER: &str = "declarest-operator";
@@ -17,6 +21,35 @@ pub fn conceal(status: &mut Value, shown: &impl Fn(&str) -> String) {
     }
     if let Some(path) = status.get_mut("resolvedPath").filter(|path| path.is_string()) {
         *path = json!(shown(path.as_str().unwrap_or_default()));
+    }
+}
+
+/// Whether the API server refused a status because its definition does not have one of the fields: the definition is older
+/// than the operator.
+pub fn lacks_field(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.contains("field not declared in schema"))
+}
+
+/// A status of which only the conditions and the generation change.
+pub struct Judged {
+    /// The conditions before.
+    pub previous: Vec<Condition>,
+    pub conditions: Vec<Condition>,
+    pub status: Value,
+}
+
+impl Judged {
+    /// Returns the `current` status with the conditions of `verdict`.
+    pub fn new(current: Option<&Value>, verdict: &Verdict<'_>) -> Result<Self, kube::Error> {
+        let previous: Vec<Condition> = current
+            .and_then(|status| status.get("conditions"))
+            .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
+            .unwrap_or_default();
+        let conditions = conditions::compute(&previous, verdict, Timestamp::now());
+        let mut status = current.cloned().unwrap_or_else(|| json!({}));
+        status["observedGeneration"] = json!(verdict.generation);
+        status["conditions"] = serde_json::to_value(&conditions).map_err(kube::Error::SerdeError)?;
+        Ok(Self { previous, conditions, status })
     }
 }
 

@@ -23,13 +23,13 @@ mod tests;
 pub mod validation;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResourceExt, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use insecure::{Insecure, insecure_settings};
 pub use interval::Interval;
@@ -82,6 +82,11 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             finish_schema(schema);
+            // kstatus treats an object without a status as current, although the operator has not looked at it.
+            let properties = schema.properties.as_mut();
+            if let Some(status) = properties.and_then(|properties| properties.get_mut("status")) {
+                status.default = Some(JSON(json!({"observedGeneration": -1})));
+            }
         }
     }
     crds.into()

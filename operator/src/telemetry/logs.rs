@@ -81,9 +81,12 @@ where
         if let Ok(Value::Object(of_event)) = serde_json::to_value(event.field_map()) {
             fields.extend(of_event);
         }
-        // Before they are encoded: a value may have characters that JSON escapes.
-        for field in fields.values_mut() {
-            if let Value::String(text) = field {
+        // Before they are encoded: a value may have characters that JSON escapes. The fields that name an object are not
+        // from its spec, and users select lines by them.
+        for (name, field) in &mut fields {
+            if let Value::String(text) = field
+                && !["controller", "namespace", "name"].contains(&name.as_str())
+            {
                 *text = conceal_in_log(text).into_owned();
             }
         }
@@ -163,8 +166,9 @@ mod tests {
             .fmt_fields(JsonFields::new())
             .event_format(JsonLines);
         remember("logs", "PHRASE", "open \"sesame\"");
+        remember("logs", "NAME", "policy-of-logs");
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-            let span = tracing::info_span!("reconcile", controller = "SyncPolicy", name = "p");
+            let span = tracing::info_span!("reconcile", controller = "SyncPolicy", name = "policy-of-logs");
             let text = "\nopen \"sesame\"";
             span.in_scope(|| tracing::warn!(applied = 3_u64, ok = false, text, "half \"done\""));
         });
@@ -175,7 +179,7 @@ mod tests {
         assert_eq!(
             line,
             json!({
-                "level": "warn", "message": "half \"done\"", "controller": "SyncPolicy", "name": "p",
+                "level": "warn", "message": "half \"done\"", "controller": "SyncPolicy", "name": "policy-of-logs",
                 "applied": 3, "ok": false, "text": "\n${PHRASE}", "target": "declarest_operator::telemetry::logs::tests",
             })
         );

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use declarest_operator::crd::{self, SyncPolicy};
-use kube::ResourceExt as _;
+use kube::{CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::support::cluster::{Cluster, config_dir};
@@ -51,6 +51,43 @@ async fn objects_of_v0_3_8_are_taken_over() {
     world.applied(&last).await;
     assert_eq!(server.get("/items/i2"), None);
     assert!(server.get("/items/gone").is_some() && server.get("/items/foreign").is_some());
+
+    definitions_older_than_the_operator_are_reported(cluster, &world, &git, &server).await;
+}
+
+/// The image is upgraded, and the definitions are not.
+async fn definitions_older_than_the_operator_are_reported(
+    cluster: &Cluster,
+    world: &World,
+    git: &GitRemote,
+    server: &RestServer,
+) {
+    let mut definition = serde_json::to_value(SyncPolicy::crd()).unwrap();
+    let status = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
+    status["properties"].as_object_mut().unwrap().remove("lastAttemptedRepoRevision").unwrap();
+    let applied = cluster.apply(&definition.to_string(), &[]).unwrap();
+    assert!(applied.contains("configured"), "{applied}");
+    // The definition is used a moment later.
+    world
+        .eventually("the field is gone", async || {
+            let policy = world.api::<SyncPolicy>().get("policy").await.ok()?;
+            policy.status?.last_attempted_repo_revision.is_none().then_some(())
+        })
+        .await;
+
+    git.write("items/i3/resource.json", r#"{"id": "i3"}"#);
+    let revision = git.commit("an addition");
+    git.push();
+    world.notify().await;
+    let (_, message) = world.policy_reason("ReconcileFailed").await;
+    assert!(message.contains("lastAttemptedRepoRevision: field not declared in schema"), "{message}");
+    assert!(message.ends_with("apply the definitions of its version"), "{message}");
+    assert_eq!(server.get("/items/i3"), None);
+
+    cluster.install(&config_dir("default")).await.unwrap();
+    world.request_sync().await;
+    world.applied(&revision).await;
+    assert!(server.get("/items/i3").is_some());
 }
 
 fn server() -> RestServer {

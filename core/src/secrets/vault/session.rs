@@ -135,12 +135,24 @@ impl Sessions {
             Err(error @ VaultError::Denied { .. }) => error,
             outcome => return outcome,
         };
-        let Some(fresh) = self.replacement(&session).await? else { return Err(denied) };
+        let Some(fresh) = self.replacement(&session).await? else { return Err(self.explained(denied)) };
         let outcome = self.line.send(call, Some(&fresh.token)).await;
         if matches!(outcome, Err(VaultError::Denied { .. })) {
             fresh.denied.store(true, Ordering::Relaxed);
         }
         outcome
+    }
+
+    /// Returns the error of a call with a token that cannot be replaced. No policy helps if the token itself is not valid.
+    fn explained(&self, denied: VaultError) -> VaultError {
+        match denied {
+            VaultError::Denied { reason, .. }
+                if matches!(self.login, Login::Given(_)) && reason.contains("invalid token") =>
+            {
+                self.refused(&format!("the token is not valid, and may have expired; replace it: {reason}"))
+            }
+            denied => denied,
+        }
     }
 
     /// Looks up the current token.

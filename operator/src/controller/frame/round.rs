@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::api::ApiResource;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
 
 use crate::controller::conditions::{self, Verdict};
 use crate::controller::context::Context;
+use crate::controller::error::Failure;
 use crate::controller::kind::{Key, Kind};
 use crate::controller::outcome::{Fact, Outcome};
-use crate::controller::status;
+use crate::controller::status::{self, Judged};
 use crate::telemetry;
 
 /// One round of one object.
@@ -66,11 +68,42 @@ impl<K: Kind> Round<'_, K> {
         let mut status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
         status::conceal(&mut status, &shown);
         let resource = ApiResource::erase::<K>(&());
-        let written =
-            status::apply(&self.context.client, &resource, self.object.meta(), self.stored.as_ref(), &status)
-                .await?;
+        match self.write(&resource, status).await {
+            Err(error) if status::lacks_field(&error) => {
+                self.report_old_definition(&resource, &error).await?;
+                Err(error)
+            }
+            written => written,
+        }
+    }
+
+    async fn write(&mut self, resource: &ApiResource, status: Value) -> Result<(), kube::Error> {
+        let (client, object) = (&self.context.client, self.object.meta());
+        let written = status::apply(client, resource, object, self.stored.as_ref(), &status).await?;
         self.stored = Some(status);
         self.written = written.or(self.written.take());
         Ok(())
+    }
+
+    /// Writes that the status cannot be written to the conditions of the status that the API server has. Otherwise they
+    /// would show the last success, while nothing is reconciled.
+    async fn report_old_definition(
+        &mut self,
+        resource: &ApiResource,
+        error: &kube::Error,
+    ) -> Result<(), kube::Error> {
+        let Failure { reason, message, .. } = Failure::api("write the status", error);
+        let message = format!(
+            "{message}; the CustomResourceDefinition is older than the operator: apply the definitions of its version"
+        );
+        let (failures, generation) = (u32::MAX, self.generation());
+        let verdict = Verdict { reason, message: &message, failures, facts: &[], generation };
+        // The cache has the object as it was before the definition was replaced.
+        let Key { namespace, name } = self.key();
+        let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), &namespace, resource);
+        self.stored = api.get(&name).await?.data.get("status").cloned();
+        let Judged { previous, conditions, status } = Judged::new(self.stored.as_ref(), &verdict)?;
+        self.context.metrics.conditions(K::NAME, self.key().subject(), &previous, &conditions);
+        self.write(resource, status).await
     }
 }

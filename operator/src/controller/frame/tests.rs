@@ -125,7 +125,19 @@ async fn a_status_is_written_only_while_the_lease_is_held(#[case] leads: bool) {
     let (context, status) = (&context, ManagedServerStatus::default());
     let mut round = Round { context, object, parsed: (), status, stored: None, written: None };
     round.publish(&Outcome::ready(""), 0).await.unwrap();
-    assert_eq!(servers.get("a").await.unwrap().status.is_some(), leads);
+    let status = servers.get("a").await.unwrap().status.unwrap();
+    assert_eq!(status.conditions.is_empty(), !leads);
+}
+
+/// kstatus treats an object without a status as current.
+#[tokio::test]
+async fn a_new_object_has_a_status_that_is_not_current() {
+    let servers: Api<ManagedServer> =
+        Api::default_namespaced(standalone::Api::new(crd::all()).unwrap().client());
+    let created = servers.create(&PostParams::default(), &server("a")).await.unwrap();
+    for object in [created, servers.get("a").await.unwrap()] {
+        assert_eq!(object.status.unwrap().observed_generation, Some(-1));
+    }
 }
 
 #[rstest]

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::error_boundary::InvalidObject;
 use kube::{Api, Resource as _};
-use serde_json::json;
 
 use super::{Frame, Reconciler};
 use crate::controller::conditions::{self, Verdict};
 use crate::controller::kind::{Key, Kind as _};
 use crate::controller::outcome::{Outcome, Reason};
-use crate::controller::status;
+use crate::controller::status::{self, Judged};
 
 impl<R: Reconciler> Frame<R> {
     /// Reports an object that cannot be decoded, for example from before a schema change, in its status, its metrics and
@@ -37,17 +35,10 @@ impl<R: Reconciler> Frame<R> {
         let Some(object) = api.get_opt(&key.name).await? else { return Ok(None) };
         let generation = object.metadata.generation.unwrap_or_default();
         let current = object.data.get("status");
-        let previous = current
-            .and_then(|status| status.get("conditions"))
-            .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
-            .unwrap_or_else(Vec::new);
         let verdict = Verdict { reason: outcome.reason, message, failures: 1, facts: &[], generation };
-        let conditions = conditions::compute(&previous, &verdict, Timestamp::now());
-        self.context.metrics.conditions(R::Kind::NAME, key.subject(), &previous, &conditions);
         // Keep all other fields, because they are still valid when the object can be decoded again.
-        let mut status = current.cloned().unwrap_or_else(|| json!({}));
-        status["observedGeneration"] = json!(generation);
-        status["conditions"] = serde_json::to_value(conditions).map_err(kube::Error::SerdeError)?;
+        let Judged { previous, conditions, status } = Judged::new(current, &verdict)?;
+        self.context.metrics.conditions(R::Kind::NAME, key.subject(), &previous, &conditions);
         let written =
             status::apply(&self.context.client, &resource, &object.metadata, current, &status).await?;
         let reason_before = conditions::find(&previous, "Ready").map(|ready| ready.reason.as_str());

@@ -76,10 +76,10 @@ trait Facts {
     fn facts(&self) -> impl std::fmt::Debug;
 }
 
-/// Returns the uid, the generation and the readiness of an object as text.
+/// Returns the uid, the generation and the readiness of an object as text, with the reason, which policies quote.
 fn readiness<K: Kind>(object: &K) -> String {
     let ready = conditions::find(object.conditions(), "Ready")
-        .map(|ready| (ready.status.as_str(), ready.observed_generation));
+        .map(|ready| (ready.status.as_str(), ready.reason.as_str(), ready.observed_generation));
     format!("{:?} {:?} {ready:?}", object.meta().uid, object.meta().generation)
 }
 
