@@ -123,7 +123,7 @@ async fn work(round: &mut Round<'_, ResourceRepository>, pools: &Arc<Pools>) -> 
         let (begun, since) = (Timestamp::now(), Instant::now());
         let action = format!("fetching branch {} of {}", git.branch, remote.url);
         let fetched = async { tokio::join!(fetch(context, &object, &mirror, remote, left), unusable) };
-        let (fetched, unusable) = announced(round, Box::pin(fetched), action).await?;
+        let (fetched, unusable) = announced(round, Box::pin(fetched), action).await;
         // A cancelled fetch has not failed. The status stays as it was, so the next round or operator fetches.
         let fetched = match fetched {
             Ok(fetched) => fetched,
@@ -338,16 +338,21 @@ async fn announced<T>(
     round: &mut Round<'_, ResourceRepository>,
     mut fetched: Pin<Box<impl Future<Output = T>>>,
     action: String,
-) -> Result<T, Failure> {
-    if kind::is_ready(&round.object) {
-        return Ok(fetched.await);
+) -> T {
+    let generation = round.object.meta().generation;
+    let is_judged = conditions::find(round.object.conditions(), "Ready")
+        .is_some_and(|ready| ready.status != "Unknown" && ready.observed_generation == generation);
+    if is_judged {
+        return fetched.await;
     }
     if let Ok(fetched) = tokio::time::timeout(LONG, fetched.as_mut()).await {
-        return Ok(fetched);
+        return fetched;
     }
-    let written = round.publish(&Outcome::new(Reason::Reconciling, action), 0).await;
-    written.map_err(|error| Failure::api("write the status", &error))?;
-    Ok(fetched.await)
+    // The round writes the status again after the fetch.
+    if let Err(error) = round.publish(&Outcome::new(Reason::Reconciling, action), 0).await {
+        tracing::debug!(%error, "cannot write the status");
+    }
+    fetched.await
 }
 
 /// Fetches the branch. Returns the reason if the result is no longer wanted: the operator stops, the namespace has `left`, or

@@ -3,10 +3,12 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams};
+use kube::core::Status;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::conditions::{self, Verdict};
+use super::error::Failure;
 
 /// The field manager of the operator.
 pub const FIELD_MANAGER: &str = "declarest-operator";
@@ -24,10 +26,16 @@ pub fn conceal(status: &mut Value, shown: &impl Fn(&str) -> String) {
     }
 }
 
-/// Whether the API server refused a status because its definition does not have one of the fields: the definition is older
-/// than the operator.
-pub fn lacks_field(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.message.contains("field not declared in schema"))
+/// Returns the failure to report if the API server refused a status because its definition does not have one of the fields:
+/// the definition is older than the operator.
+pub fn old_definition(error: &kube::Error) -> Option<Failure> {
+    let is_unknown = |status: &Status| status.message.contains("field not declared in schema");
+    matches!(error, kube::Error::Api(status) if is_unknown(status)).then(|| {
+        let Failure { reason, message, .. } = Failure::api("write the status", error);
+        let advice =
+            "the CustomResourceDefinition is older than the operator: apply the definitions of its version";
+        Failure::new(reason, format!("{message}; {advice}"))
+    })
 }
 
 /// A status of which only the conditions and the generation change.

@@ -121,7 +121,10 @@ async fn renewals_do_not_wait_for_requests_of_the_controllers() {
     let servers = world.api::<ManagedServer>();
     let ready = async || {
         let all = servers.list(&kube::api::ListParams::default()).await.unwrap().items;
-        all.iter().filter(|server| server.status.is_some()).count()
+        let is_reconciled = |server: &&ManagedServer| {
+            server.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
+        };
+        all.iter().filter(is_reconciled).count()
     };
     assert!(ready().await < 15, "the limit did not delay the controllers");
     assert!(tokio::task::block_in_place(|| world.terminate()).success(), "{}", world.log_tail());

@@ -75,8 +75,10 @@ async fn status_writes(world: &World, until: impl Fn(&[(String, bool)]) -> bool)
         if let WatchEvent::Added(policy) | WatchEvent::Modified(policy) =
             events.next().await.unwrap().unwrap()
             && let Some(status) = policy.status
+            // A new object has a status of the definition.
+            && let Some(trigger) = status.last_trigger
         {
-            writes.push((status.last_trigger.unwrap(), is_true(&status.conditions, "Reconciling")));
+            writes.push((trigger, is_true(&status.conditions, "Reconciling")));
         }
     }
     writes

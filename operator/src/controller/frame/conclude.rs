@@ -9,6 +9,7 @@ use super::{Frame, Reconciler, Round};
 use crate::controller::backoff;
 use crate::controller::kind::{Key, Kind};
 use crate::controller::outcome::{Notice, Outcome, Reason, Retry, Standing};
+use crate::controller::status;
 use crate::crd::insecure_settings;
 use crate::telemetry;
 
@@ -37,7 +38,9 @@ impl<R: Reconciler> Frame<R> {
         telemetry::conclude_span(reason, outcome.reason.is_failure());
         let written = round.publish(&outcome, failures).await;
         self.knows(key, round.written.take());
-        self.announce(&round.object.object_ref(&()), &outcome, reason_before).await;
+        let reported = written.as_ref().err().and_then(status::old_definition).map(Outcome::from);
+        let announced = reported.as_ref().unwrap_or(&outcome);
+        self.announce(&round.object.object_ref(&()), announced, reason_before).await;
         written?;
         Ok(next_look(&outcome, failures, round.object.interval()))
     }

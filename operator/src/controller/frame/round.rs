@@ -68,13 +68,11 @@ impl<K: Kind> Round<'_, K> {
         let mut status = serde_json::to_value(&self.status).map_err(kube::Error::SerdeError)?;
         status::conceal(&mut status, &shown);
         let resource = ApiResource::erase::<K>(&());
-        match self.write(&resource, status).await {
-            Err(error) if status::lacks_field(&error) => {
-                self.report_old_definition(&resource, &error).await?;
-                Err(error)
-            }
-            written => written,
+        let written = self.write(&resource, status).await;
+        if let Some(failure) = written.as_ref().err().and_then(status::old_definition) {
+            self.report(&resource, &failure).await?;
         }
+        written
     }
 
     async fn write(&mut self, resource: &ApiResource, status: Value) -> Result<(), kube::Error> {
@@ -85,19 +83,12 @@ impl<K: Kind> Round<'_, K> {
         Ok(())
     }
 
-    /// Writes that the status cannot be written to the conditions of the status that the API server has. Otherwise they
-    /// would show the last success, while nothing is reconciled.
-    async fn report_old_definition(
-        &mut self,
-        resource: &ApiResource,
-        error: &kube::Error,
-    ) -> Result<(), kube::Error> {
-        let Failure { reason, message, .. } = Failure::api("write the status", error);
-        let message = format!(
-            "{message}; the CustomResourceDefinition is older than the operator: apply the definitions of its version"
-        );
+    /// Reports in the conditions that the status cannot be written: they would show the last success. All other fields stay
+    /// as the API server has them.
+    async fn report(&mut self, resource: &ApiResource, failure: &Failure) -> Result<(), kube::Error> {
         let (failures, generation) = (u32::MAX, self.generation());
-        let verdict = Verdict { reason, message: &message, failures, facts: &[], generation };
+        let (reason, message) = (failure.reason, &*failure.message);
+        let verdict = Verdict { reason, message, failures, facts: &[], generation };
         // The cache has the object as it was before the definition was replaced.
         let Key { namespace, name } = self.key();
         let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), &namespace, resource);

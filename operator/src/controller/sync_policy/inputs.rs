@@ -90,10 +90,15 @@ impl Inputs {
     }
 }
 
-/// The reasons of a failed fetch. A name of the spec that an earlier fetch used may have an address that is denied now, and
-/// its Secret may be gone.
-const FAILED_FETCH: [Reason; 4] =
-    [Reason::FetchFailed, Reason::AuthFailed, Reason::DependencyInvalid, Reason::SpecInvalid];
+/// The reasons of a failed fetch, and of a failure of the operator. A name of the spec that an earlier fetch used may have an
+/// address that is denied now, and its Secret may be gone.
+const FAILED_FETCH: [Reason; 5] = [
+    Reason::FetchFailed,
+    Reason::AuthFailed,
+    Reason::DependencyInvalid,
+    Reason::SpecInvalid,
+    Reason::ReconcileFailed,
+];
 
 /// Returns whether the last fetch failed and an earlier fetch of the same spec can be used, so that drift is corrected
 /// while Git is not available.
@@ -111,12 +116,15 @@ fn missing(kind: &str, name: &str, field: &str) -> Failure {
 }
 
 fn not_ready<K: Kind>(object: &K) -> Failure {
-    let why = match conditions::find(object.conditions(), "Ready") {
-        Some(ready) if ready.observed_generation == object.meta().generation => {
-            format!("{}: {}", ready.reason, ready.message)
-        }
-        _ => "it was not reconciled yet".to_owned(),
+    let generation = object.meta().generation;
+    let of_spec = |type_| {
+        conditions::find(object.conditions(), type_).filter(|found| found.observed_generation == generation)
     };
+    let in_progress = || of_spec("Reconciling").filter(|found| found.status == "True");
+    let why = of_spec("Ready").or_else(in_progress).map_or_else(
+        || "it was not reconciled yet".to_owned(),
+        |found| format!("{}: {}", found.reason, found.message),
+    );
     let message = format!("{} \"{}\" is not ready ({why})", K::NAME, object.name_any());
     Failure::new(Reason::DependencyNotReady, message)
 }
