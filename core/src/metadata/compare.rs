@@ -239,14 +239,14 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns the payload of the resource with the observed values of the members that the steps of compare remove: these
-    /// are not desired state. A payload to which the steps add members stays as it is.
-    pub fn with_observed(&self, observed: &Value) -> Result<Cow<'_, Value>, MetadataError> {
+    /// Returns the payload of the resource with the observed values of the texts and numbers that the steps of compare remove:
+    /// these are not desired state. `None` if they remove nothing, or if they add members.
+    pub fn with_observed(&self, observed: &Value) -> Result<Option<Value>, MetadataError> {
         let payload = self.wanted();
         let (compared, _) = self.transformed(payload, None)?;
         Ok(match compared {
-            Cow::Borrowed(payload) => Cow::Borrowed(payload),
-            Cow::Owned(compared) => Cow::Owned(with_removed(payload, &compared, observed)),
+            Cow::Borrowed(_) => None,
+            Cow::Owned(compared) => Some(with_removed(payload, &compared, observed)),
         })
     }
 
@@ -308,7 +308,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Returns `stated` with the observed values of the members that `compared` does not have.
+/// Returns `stated` with the observed values of the texts and numbers that `compared` does not have.
 fn with_removed(stated: &Value, compared: &Value, observed: &Value) -> Value {
     let (Value::Object(members), Value::Object(kept), Value::Object(observed)) = (stated, compared, observed)
     else {
@@ -317,11 +317,14 @@ fn with_removed(stated: &Value, compared: &Value, observed: &Value) -> Value {
     if kept.keys().any(|name| !members.contains_key(name)) {
         return stated.clone();
     }
+    let is_alike = |stated: &Value, observed: &Value| {
+        stated.scalar_text().is_some() && stated.as_str().is_some() == observed.as_str().is_some()
+    };
     let present = members.iter().map(|(name, value)| {
         let value = match (kept.get(name), observed.get(name)) {
             (Some(compared), Some(observed)) => with_removed(value, compared, observed),
-            (None, Some(observed)) => observed.clone(),
-            (_, None) => value.clone(),
+            (None, Some(observed)) if is_alike(value, observed) => observed.clone(),
+            _ => value.clone(),
         };
         (name.clone(), value)
     });

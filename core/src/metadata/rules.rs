@@ -171,12 +171,13 @@ impl Rules {
     /// Fails if `resource.replaceOn` names the id: a resource at `path` that was found by its alias keeps its id.
     pub(crate) fn check_kept_id(&self, path: &LogicalPath) -> Result<(), MetadataError> {
         let Some(id) = self.identity().id().simple() else { return Ok(()) };
-        let names_id = |fixed: &&Pointer| id.tokens().starts_with(fixed.tokens());
-        let Some(fixed) = self.resolved.replace_on.iter().find(names_id) else { return Ok(()) };
+        if !self.resolved.replace_on.contains(id) {
+            return Ok(());
+        }
         Err(MetadataError::Unusable {
             path: path.clone(),
             field: self.origin("resource.replaceOn".to_owned()).into(),
-            rendered: fixed.to_string(),
+            rendered: id.to_string(),
             reason: "is the id, and the server has the resource with another id, which it keeps; state this id in the \
                      file, or remove the file in one commit and add it in the next",
         })

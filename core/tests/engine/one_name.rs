@@ -111,14 +111,25 @@ async fn a_new_name_in_the_file_is_an_update() {
     assert_eq!((again.outcome, again.stats.unchanged), (Outcome::Succeeded, 1), "{again:?}");
 }
 
-/// The message has the reason of the server, such as a quota, and not only the answer to the update that follows.
+/// The message has the reason of the server, such as a quota, and not the answer to the update that follows, unless another
+/// client has created the resource.
 #[rstest]
-#[case::quota(404)]
-#[case::invalid_name(409)]
+#[case::quota(404, false, "POST /tags: ")]
+#[case::invalid_name(409, false, "POST /tags: ")]
+#[case::exists(409, true, "PUT /tags/v1.2: ")]
 #[tokio::test]
-async fn a_refused_create_has_the_reason_of_its_answer(#[case] update: u16) {
+async fn a_refused_create_has_the_reason_of_its_answer(
+    #[case] update: u16,
+    #[case] exists: bool,
+    #[case] begin: &str,
+) {
     let server = ApiServer::start(&["/tags"], move |request, store| match request.method.as_str() {
-        "POST" => Answer::json(409, &json!({"error": "quota exceeded"})),
+        "POST" => {
+            if exists {
+                store.put("/tags/v1.2", json!({"name": "v1.2", "note": "theirs"}));
+            }
+            Answer::json(409, &json!({"error": "quota exceeded"}))
+        }
         "PUT" => Answer::json(update, &json!({"error": "unable to edit"})),
         _ => request.rest(store, Ids::Stated("name")),
     });
@@ -126,7 +137,8 @@ async fn a_refused_create_has_the_reason_of_its_answer(#[case] update: u16) {
     world.declare("tags/v1.2/resource.json", DECLARED);
     let report = world.sync_on(server.url(), &[]).await;
     let (reason, message) = failure(&report);
-    assert!(message.starts_with("POST /tags: ") && message.contains("quota exceeded"), "{message}");
+    assert!(message.starts_with(begin), "{message}");
+    assert_eq!(message.contains("unable to edit"), exists, "{message}");
     assert_eq!(
         (reason, server.writes()),
         ("ConflictError", vec!["POST /tags 409".to_owned(), format!("PUT /tags/v1.2 {update}")])

@@ -417,10 +417,12 @@ impl Attempt<'_> {
     }
 
     /// Handles the answer 409 to a create. If the resource exists, it is updated once. If the cause is a resource with
-    /// other names, nothing is written. If the update shows another cause, such as a quota, returns `error`.
+    /// other names, nothing is written. If the resource does not exist, for example because of a quota, returns `error`.
     pub async fn update_instead(&self, error: ServerError) -> Result<Step, SyncError> {
         let desired = self.desired().await?;
-        let update = if Wanted::of(&desired).one_name && !desired.rules.updates_observed() {
+        let unread =
+            (Wanted::of(&desired).one_name && !desired.rules.updates_observed()).then(|| desired.clone());
+        let update = if unread.is_some() {
             // The resource can only be at its own address. An update may need an id that only the server knows.
             let at = desired.moved_to(self.call.at.clone());
             let update =
@@ -435,15 +437,21 @@ impl Attempt<'_> {
             };
             self.take_over(desired, observed).await?
         };
-        if let Some(update) = update {
-            let response = match self.update(&update).await {
-                Err(later) if matches!(later.category(), Category::NotFound | Category::Conflict) => {
-                    return Err(error.into());
-                }
-                response => response?,
-            };
-            self.writer.ids.learn(&self.action.path, self.call, &response);
-        }
+        let Some(update) = update else { return Ok(Step::Create) };
+        let response = match self.update(&update).await {
+            Err(later) => {
+                let exists = match (unread, later.category()) {
+                    (Some(_), Category::NotFound) => false,
+                    (Some(desired), Category::Conflict) => {
+                        self.read(&desired).await.is_ok_and(|observed| observed.payload.is_some())
+                    }
+                    _ => true,
+                };
+                return Err(if exists { later } else { error.into() });
+            }
+            Ok(response) => response,
+        };
+        self.writer.ids.learn(&self.action.path, self.call, &response);
         Ok(Step::Create)
     }
 

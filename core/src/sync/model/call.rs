@@ -1,6 +1,5 @@
 //! The requests that actions send.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header::{HeaderValue, IF_MATCH};
@@ -11,6 +10,7 @@ use crate::metadata::{OperationName, Rendered, Rules, is_assigned};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
+use crate::secrets::detect;
 use crate::server::Request;
 
 /// A request ready to be sent.
@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub unsent: Vec<Pointer>,
     /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
     pub on_missing: Option<Box<Request>>,
+    /// Sent once if an update or deletion is answered with 409 or 412, because it may have an old revision of the resource.
+    pub on_conflict: Option<Box<Request>>,
     /// Whether the request addresses the resource by another name than the id that the server shows. Some servers accept
     /// names in reads only, and answer a deletion of a name as they do if the resource is already gone.
     pub by_name: bool,
@@ -80,7 +82,7 @@ impl Call {
 
     /// Returns the request that updates the `observed` resource to `desired`.
     pub fn update(desired: &Resource, observed: &Observed) -> Result<Self, SyncError> {
-        let at = present(observed);
+        let at = observed.addressed();
         Ok(Self::update_at(desired, &at, observed.payload.as_ref())?.of_observed(
             OperationName::Update,
             &at,
@@ -100,7 +102,7 @@ impl Call {
         if observed.payload.is_none() {
             return Ok(None);
         }
-        let at = present(observed);
+        let at = observed.addressed();
         let at = at.with_remote_id(&at.identity.remote_id);
         let evaluation = at.evaluation()?.observing(observed.payload.as_ref());
         let request = request(&evaluation, OperationName::Delete, &Value::Null).or_else(|error| {
@@ -140,9 +142,26 @@ impl Call {
                     });
             }
         }
+        self.on_conflict = self.with_present_values(operation, at, observed).map(Box::new);
         self.guarded =
             observed.version.as_ref().and_then(|version| version.guard(&mut self.request)).map(Box::new);
         self
+    }
+
+    /// Returns the request with the present values of members that are not compared in its query and its headers, if it differs.
+    fn with_present_values(
+        &self,
+        operation: OperationName,
+        at: &Resource,
+        observed: &Observed,
+    ) -> Option<Request> {
+        let stated = at.rules.resolved().operation(operation);
+        if stated.query.is_empty() && stated.headers.is_empty() {
+            return None;
+        }
+        let Rendered { query, headers, .. } = present(at, observed)?.render(operation).ok()?;
+        let differs = query != self.request.query || headers != self.request.headers;
+        differs.then(|| Request { query, headers, ..self.request.clone() })
     }
 
     /// Addresses the write by the id of the resource on the server instead of another member `id` of its payload, unless the
@@ -189,25 +208,25 @@ fn unsent_id<'r>(at: &'r Resource, create: &Request) -> Option<&'r str> {
     (!body && !headers && !query && !has_id(create.path.as_bytes())).then_some(id)
 }
 
-/// Returns the resource that was observed, with the observed values of members that are not compared, except secrets, which
-/// servers mask. Templates may use such a member, for example the revision that a file states, and need its present value.
-fn present(observed: &Observed) -> Resource {
-    let at = observed.addressed();
-    let Some(shown) = &observed.payload else { return at };
-    let payload = at.evaluation().and_then(|evaluation| {
-        let payload = evaluation.with_observed(shown)?;
-        Ok(matches!(payload, Cow::Owned(_)).then(|| payload.into_owned()))
-    });
+/// Returns `at` with the observed values of members that are not compared, except secrets, which servers mask: a file has the
+/// revision of its last save. `None` if the read used one of these members, because then the file has the right value.
+fn present(at: &Resource, observed: &Observed) -> Option<Resource> {
     // The comparison reports an error of its steps.
-    let Ok(Some(mut payload)) = payload else { return at };
+    let mut payload = at.evaluation().ok()?.with_observed(observed.payload.as_ref()?).ok()??;
     let resolved = at.rules.resolved();
-    for pointer in at.secrets.iter().chain(&resolved.secret_attributes).chain(&resolved.write_only_attributes)
-    {
+    let declared =
+        at.secrets.iter().chain(&resolved.secret_attributes).chain(&resolved.write_only_attributes);
+    for pointer in declared.chain(&detect(&at.payload)) {
         if let Some(stated) = pointer.get(&at.payload) {
             payload = pointer.put(payload, stated.clone());
         }
     }
-    Resource { payload: Arc::new(payload), ..at }
+    let present = Resource { payload: Arc::new(payload), ..at.clone() };
+    let read = |at: &Resource| {
+        let Rendered { path, query, headers, .. } = at.render(OperationName::Get).ok()?;
+        Some((path, query, headers))
+    };
+    (read(at)? == read(&present)?).then_some(present)
 }
 
 /// Returns `at` with the observed members merged below its own, for addresses with fields that only the server knows.

@@ -148,16 +148,21 @@ pub fn decide_for(
     }
     let mut secrets = desired.rules.resolved().declared_secrets();
     secrets.add(&desired.secrets);
-    if !options.show_secrets && !action.differences.is_empty() {
-        // Both may have secrets that metadata does not declare, and differences are shown to others.
-        let sides = std::iter::once(&*desired.payload).chain(&observed.payload);
-        sides.for_each(|payload| secrets.add(&detect(payload)));
+    let is_shown = !options.show_secrets && (!action.differences.is_empty() || action.compared.is_some());
+    if is_shown {
+        // The server may show secrets that metadata does not declare.
+        observed.payload.iter().for_each(|payload| secrets.add(&detect(payload)));
     }
     if !secrets.is_empty() {
         secrets.learn(&desired.payload);
         observed.payload.iter().for_each(|payload| secrets.learn(payload));
     }
-    let hides = !options.show_secrets && conceal(&mut action, &secrets);
+    let hides = is_shown && {
+        // Files may have such secrets, too, and plans are shown to others.
+        let mut shown = secrets.clone();
+        shown.add(&detect(&desired.payload));
+        conceal(&mut action, &shown)
+    };
     if let Some(recurrences) = &options.recurrences
         && matches!(action.reason, Reason::Different | Reason::Replaced)
     {
@@ -439,7 +444,7 @@ mod tests {
     fn a_plan_of_very_many_actions_stays_small() {
         // 100,000 actions, most of which do nothing, have to fit into about ten MiB.
         assert!(size_of::<Action>() <= 104, "{} bytes", size_of::<Action>());
-        assert!(size_of::<Call>() <= 344, "{} bytes", size_of::<Call>());
+        assert!(size_of::<Call>() <= 352, "{} bytes", size_of::<Call>());
     }
 
     #[test]
