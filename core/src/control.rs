@@ -13,6 +13,16 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| true)
 }
 
+/// Returns indented JSON with a space in the place of each line break and indentation. The texts in JSON have no line breaks
+/// (RFC 8259 §7). Other texts stay as they are.
+pub fn unindented(text: &str) -> Cow<'_, str> {
+    if !text.starts_with(['{', '[']) || !text.contains('\n') {
+        return text.into();
+    }
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ").into()
+}
+
 /// Escapes the control characters (C0, DEL and C1) and line separators for which `meant` is true.
 fn escaped(text: &str, meant: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_escaped = |character: char| {
@@ -45,5 +55,16 @@ mod tests {
     fn control_characters_are_made_visible(#[case] text: &str, #[case] shown: &str, #[case] line: &str) {
         assert_eq!(visible(text), shown);
         assert_eq!(one_line(text), line);
+    }
+
+    #[rstest]
+    #[case(
+        "{\n  \"error\": \"x\\ny\",\r\n  \"codes\": [\n    1\n  ]\n}",
+        "{ \"error\": \"x\\ny\", \"codes\": [ 1 ] }"
+    )]
+    #[case("{\"error\": 1}", "{\"error\": 1}")]
+    #[case("Traceback\n  line 1", "Traceback\n  line 1")]
+    fn indented_json_is_joined(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(unindented(text), expected);
     }
 }

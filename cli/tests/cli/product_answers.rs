@@ -400,3 +400,18 @@ fn singletons_that_metadata_names_are_imported() {
     let run = place.run(&["plan", "/", "-r", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
 }
+
+#[test]
+fn indented_json_in_a_failure_is_shown_in_one_line() {
+    let server = ApiServer::start(&["/tags"], |request, store| match request.method.as_str() {
+        "POST" => Answer::text(
+            422,
+            "application/json",
+            "{\n    \"error\": \"no\",\n    \"codes\": [\n        7\n    ]\n}\n",
+        ),
+        _ => request.rest(store, Ids::Stated("id")),
+    });
+    let place = Place::new(server, &[("tags/ops/resource.yaml", "id: ops\n")]);
+    let run = place.run(&["resource", "apply", "/tags/ops"]);
+    assert!(run.stderr.contains(r#"status 422: { "error": "no", "codes": [ 7 ] }"#), "{run}");
+}

@@ -357,7 +357,7 @@ fn an_update_without_effect_is_a_failure() {
     exit 2
     --- stdout
     --- stderr
-    [ERROR] command execution failed: /shops/rio: PUT /shops/rio: remote request failed with status 200: {\n  "error": "injected failure"\n}; the server shows no effect of the request; if a sign-in page or a proxy answers, correct the address or the credentials of the server.
+    [ERROR] command execution failed: /shops/rio: PUT /shops/rio: remote request failed with status 200: { "error": "injected failure" }; the server shows no effect of the request; if a sign-in page or a proxy answers, correct the address or the credentials of the server.
     "#);
     let run = world.run(&["resource", "update", "/shops/rio", "--skip-result-message"]);
     assert!(run.code == 2 && run.stderr.contains("injected failure"), "{run}");

@@ -39,7 +39,7 @@ fn another() -> Answer {
 }
 
 fn two_arrays() -> Answer {
-    Answer::json(200, &json!({"issues": [], "links": []}))
+    Answer::json(200, &json!({"issues": [], "others": []}))
 }
 
 fn not_implemented() -> Answer {

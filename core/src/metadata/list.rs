@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::MetadataError;
 use super::identity::{IdentityRules, WELL_KNOWN};
-use super::page_members::{describes_pages, links};
+use super::page_members::{describes_pages, holds_links};
 use crate::language::template::IdentityTemplate;
 use crate::path::{LogicalPath, PathError, PathNames};
 use crate::payload::{Descriptor, Object, Value};
@@ -166,7 +166,7 @@ pub(super) fn entries(
 }
 
 fn array_in(collection: &LogicalPath, answer: Value) -> Result<(Vec<Value>, Shape), MetadataError> {
-    let place = place(&answer)
+    let place = place(&answer, collection.name())
         .map_err(|reason| MetadataError::ListShape { collection: collection.clone(), reason })?;
     let place = place.map(str::to_owned);
     Ok(match (answer, place) {
@@ -189,10 +189,7 @@ fn shape<'v>(
     key: &str,
 ) -> Shape {
     let describes = |name: &str, value: &Value| {
-        DESCRIPTIVE.contains(&name)
-            || describes_pages(name)
-            || value.is_null()
-            || links(name, value).is_some()
+        DESCRIPTIVE.contains(&name) || describes_pages(name) || value.is_null() || holds_links(name, value)
     };
     let usual =
         USUAL.contains(&key) || (!collection.is_root() && collection.name().eq_ignore_ascii_case(key));
@@ -203,17 +200,17 @@ fn shape<'v>(
     }
 }
 
-/// Returns the number of entries of `answer` if it is a list before transforms.
-pub(super) fn count(answer: &Value) -> Option<usize> {
-    let array = match place(answer).ok()? {
+/// Returns the number of entries of `answer` if it is a list before transforms, of the collection with the name `own`.
+pub(super) fn count(answer: &Value, own: &str) -> Option<usize> {
+    let array = match place(answer, own).ok()? {
         Some(key) => answer.get(key)?,
         None => answer,
     };
     array.as_array().map(<[Value]>::len)
 }
 
-/// Returns the member that holds the entries; `None` if the response itself is the array.
-fn place(answer: &Value) -> Result<Option<&str>, String> {
+/// Returns the member that holds the entries; `None` if the response itself is the array. The collection has the name `own`.
+fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>, String> {
     let members = match answer {
         Value::Array(_) => return Ok(None),
         Value::Object(members) => members,
@@ -225,19 +222,25 @@ fn place(answer: &Value) -> Result<Option<&str>, String> {
         None => {}
     }
     let arrays = members.iter().filter(|(_, member)| member.as_array().is_some());
-    let (links, entries): (Vec<_>, Vec<_>) = arrays.partition(|(name, member)| links(name, member).is_some());
+    let (links, entries): (Vec<_>, Vec<_>) =
+        arrays.partition(|(name, member)| *name != own && holds_links(name, member));
     let arrays = if entries.is_empty() { links } else { entries };
     let names: Vec<&str> = arrays.into_iter().map(|(name, _)| name.as_str()).collect();
     match names[..] {
-        [] if !members.is_empty() && members.iter().all(|(_, member)| member.as_object().is_some()) => {
-            Err("the response is an object of objects; if these are the entries, the step {jqExpression: '[.[]]'} selects \
-                 them, and {jqExpression: '[to_entries[] | {name: .key} + .value]'} adds their keys as names"
+        [] if !members.is_empty() && members.iter().all(|(name, member)| may_be_keyed(name, member)) => {
+            Err("the response is an object of objects; if these are the entries, the step is {jqExpression: '[.[]]'}, or \
+                 {jqExpression: '[to_entries[] | {name: .key} + .value]'} with their keys as names"
                 .to_owned())
         }
         [] => Err("the response is an object without an array".to_owned()),
         [name] => Ok(Some(name)),
         _ => Err(format!("the response is an object with several arrays: {}", names.join(", "))),
     }
+}
+
+/// Whether the member may be an entry of an object whose keys are the names of resources.
+fn may_be_keyed(name: &str, member: &Value) -> bool {
+    member.as_object().is_some() && !USUAL.contains(&name) && !describes_pages(name) && !name.starts_with('_')
 }
 
 /// Takes the names of one entry from the alias and id templates. If metadata states neither, the first well-known
@@ -402,7 +405,9 @@ mod tests {
     #[case(r#"[{"name":""}]"#, &[])]
     #[case(r#"[{"id":1},{"size":2}]"#, &["1"])]
     #[case(r#"[{"username":"ana"}]"#, &["ana"])]
-    #[case(r#"{"links":[{"id":1,"rel":"a"}]}"#, &["1"])]
+    #[case(r#"{"links":[{"id":1,"rel":"a","url":"/x"}]}"#, &["1"])]
+    #[case(r#"{"links":[{"name":"a","rel":"a","url":"/x"}]}"#, &["a"])]
+    #[case(r#"{"users":[{"id":1}],"links":[]}"#, &["1"])]
     fn shapes(#[case] json: &str, #[case] expected: &[&str]) {
         let entries = found(json).unwrap();
         let ids: Vec<&str> = entries.named.iter().map(|entry| entry.remote_id.as_str()).collect();
@@ -430,10 +435,14 @@ mod tests {
     #[case("{}", "without an array")]
     #[case(
         r#"{"rio":{"size":1}}"#,
-        "'[to_entries[] | {name: .key} + .value]'} adds their keys as names; select the"
+        "'[to_entries[] | {name: .key} + .value]'} with their keys as names; select the"
     )]
+    #[case(r#"{"data":{"size":1}}"#, "without an array")]
+    #[case(r#"{"_embedded":{},"page":{}}"#, "without an array")]
     #[case(r#"{"items":{}}"#, "\"items\" is not an array")]
     #[case(r#"{"a":[],"b":[]}"#, "several arrays: a, b")]
+    #[case(r#"{"a":[],"links":[{"id":1,"rel":"a","url":"/x"}]}"#, "several arrays: a, links")]
+    #[case(r#"{"links":[],"tills":[{"rel":"a","url":"/x"}],"others":[]}"#, "several arrays: others, tills")]
     #[case("[1]", "entry 0 is not an object; select the entries")]
     #[case(
         r#"["a"]"#,

@@ -30,29 +30,46 @@ pub(super) const PAGES: [&str; 9] = [
 /// Members that state whether a page is the last one.
 pub(super) const LAST: [&str; 4] = ["last", "isLast", "is_last", "isLastPage"];
 
+/// Members of a link that hold its URL.
+pub(super) const URL_OF_LINK: [&str; 3] = ["href", "url", "uri"];
+
 /// Returns whether a member of this name, next to the entries of a list, describes its pages.
 pub(super) fn describes_pages(name: &str) -> bool {
     [&URLS[..], &SIGNS, &WRAPPERS, &TOTALS, &COUNTS, &PAGES, &LAST].iter().any(|names| names.contains(&name))
 }
 
-/// Returns the links if a member next to the entries of a list is an array of links, each with its relation: `links` of OGC
+/// Whether a member of this name, next to the entries of a list, may be an array of links with their relations: `links` of OGC
 /// APIs and Oracle REST Data Services, `types_links` of `OpenStack`, `link` of FHIR.
+fn may_be_links(name: &str) -> bool {
+    ["links", "_links", "link"].contains(&name) || name.ends_with("_links")
+}
+
+/// Returns the links if the member is an array of links. Resources with a relation and a URL also have an id.
 pub(super) fn links<'v>(name: &str, member: &'v Value) -> Option<&'v [Value]> {
-    let is_named = ["links", "_links", "link"].contains(&name) || name.ends_with("_links");
-    let links = member.as_array().filter(|links| is_named && !links.is_empty())?;
-    links.iter().all(|link| relations(link).is_some()).then_some(links)
+    let links = member.as_array().filter(|links| may_be_links(name) && !links.is_empty())?;
+    let is_link = |link: &Value| {
+        let has_url = URL_OF_LINK.iter().any(|name| link.get(name).is_some());
+        has_url && link.get("id").is_none() && relations(link).next().is_some()
+    };
+    links.iter().all(is_link).then_some(links)
 }
 
-/// Returns the links of `holder` with the relation `next` (RFC 8288 §3.3).
-pub(super) fn next_links(holder: &Value) -> impl Iterator<Item = &Value> {
-    let members = holder.as_object().into_iter().flatten();
+/// Whether the member is an array of links, or an empty array with the name of one.
+pub(super) fn holds_links(name: &str, member: &Value) -> bool {
+    links(name, member).is_some() || may_be_links(name) && member.as_array().is_some_and(<[Value]>::is_empty)
+}
+
+/// Returns the links of `holder` with the relation `next` (RFC 8288 §3.3). The member `own` has entries.
+pub(super) fn next_links<'v>(holder: &'v Value, own: &'v str) -> impl Iterator<Item = &'v Value> {
+    let members = holder.as_object().into_iter().flatten().filter(move |(name, _)| *name != own);
     let links = members.filter_map(|(name, member)| links(name, member)).flatten();
-    let is_next = |relations: &str| relations.split_whitespace().any(|one| one.eq_ignore_ascii_case("next"));
-    links.filter(move |link| relations(link).is_some_and(is_next))
+    links.filter(|link| relations(link).any(|relation| relation.eq_ignore_ascii_case("next")))
 }
 
-fn relations(link: &Value) -> Option<&str> {
-    ["rel", "relation"].iter().find_map(|name| link.get(name)?.as_str())
+fn relations(link: &Value) -> impl Iterator<Item = &str> {
+    let stated = ["rel", "relation"].iter().filter_map(|name| link.get(name));
+    let texts = stated.flat_map(|stated| stated.as_array().unwrap_or(std::slice::from_ref(stated)));
+    texts.filter_map(Value::as_str).flat_map(str::split_whitespace)
 }
 
 /// Returns the response and the objects in it that describe its pages.

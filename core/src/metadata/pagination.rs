@@ -2,7 +2,7 @@
 
 use super::document::{Numbered, Pagination};
 use super::page_members::{
-    COUNTS, LAST, ODATA_NEXT, PAGES, SIGNS, TOTALS, URLS, flags, holders, next_links, numbers,
+    COUNTS, LAST, ODATA_NEXT, PAGES, SIGNS, TOTALS, URL_OF_LINK, URLS, flags, holders, next_links, numbers,
 };
 use super::{MetadataError, Rules, list};
 use crate::path::LogicalPath;
@@ -129,7 +129,7 @@ impl<'a> Pager<'a> {
         let numbered = self.rules.pagination().and_then(Pagination::numbered);
         let found = match numbered.and_then(|numbered| numbered.items.as_ref()) {
             Some(pointer) => pointer.get(page.answer).and_then(Value::as_array).map(<[Value]>::len),
-            None => list::count(page.answer),
+            None => list::count(page.answer, self.collection.name()),
         };
         let found = found.map(|count| count as u64);
         self.entries = self.entries.zip(found).map(|(before, found)| before + found);
@@ -203,7 +203,7 @@ impl<'a> Pager<'a> {
     fn count(&self, numbered: &Numbered, answer: &Value) -> Result<u64, MetadataError> {
         let count = match &numbered.items {
             Some(pointer) => pointer.get(answer).and_then(Value::as_array).map(<[Value]>::len),
-            None => list::count(answer),
+            None => list::count(answer, self.collection.name()),
         };
         count.map(|count| count as u64).ok_or_else(|| {
             let Some(pointer) = &numbered.items else {
@@ -264,7 +264,7 @@ impl Pager<'_> {
         complete |= flags(page.answer, &LAST).any(|last| last);
         let continues =
             page.unreadable_links || page.continues || lacks || flags(page.answer, &LAST).any(|last| !last);
-        match next_in(page.answer) {
+        match next_in(page.answer, self.collection.name()) {
             NextPage::End if continues => NextPage::Unknown,
             NextPage::End => {
                 self.complete |= complete;
@@ -281,8 +281,8 @@ fn states_no_next(answer: &Value) -> bool {
 }
 
 /// Returns the next page according to the body of a list response: its URL, which is a string or an object with
-/// `href`, or only that there is one.
-fn next_in(answer: &Value) -> NextPage {
+/// `href`, or only that there is one. The member `own` has entries.
+fn next_in(answer: &Value, own: &str) -> NextPage {
     let mut next = NextPage::End;
     for holder in holders(answer) {
         let member = |key: &&str| holder.get(key);
@@ -290,8 +290,8 @@ fn next_in(answer: &Value) -> NextPage {
         if let Some(url) = url.or_else(|| odata_next(holder)) {
             return NextPage::At(url);
         }
-        if let Some(link) = next_links(holder).next() {
-            let url = ["href", "url", "uri"].iter().find_map(|name| target(link.get(name)?));
+        if let Some(link) = next_links(holder, own).next() {
+            let url = URL_OF_LINK.iter().find_map(|name| page_url(link.get(name)?.as_str()?));
             return url.map_or(NextPage::Unknown, |url| NextPage::At(url.to_owned()));
         }
         if URLS.iter().chain(&SIGNS).filter_map(member).any(is_meaningful) {
@@ -318,12 +318,26 @@ fn odata_next(answer: &Value) -> Option<String> {
 }
 
 fn reference_in(value: &Value) -> Option<&str> {
-    value.get("href").map_or_else(|| as_reference(value.as_str()?), target)
+    match value.get("href").map(Value::as_str) {
+        Some(href) => {
+            href.filter(|href| !is_template(href)).and_then(|href| as_reference(href).or(page_url(href)))
+        }
+        None => as_reference(value.as_str()?),
+    }
 }
 
-/// Returns the URL of a link, which may be relative. The URI template of HAL (RFC 6570) is not one.
-fn target(url: &Value) -> Option<&str> {
-    url.as_str().map(str::trim).filter(|url| !url.is_empty() && !url.contains('{'))
+/// Returns the URL of a link, which may be relative. Without a query, it may lead to the next resource of a series.
+fn page_url(url: &str) -> Option<&str> {
+    Some(url.trim()).filter(|url| url.contains('?') && !is_template(url))
+}
+
+/// Whether the text has an expression of a URI template (RFC 6570).
+fn is_template(url: &str) -> bool {
+    let mut expressions = url.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    expressions.any(|(expression, _)| {
+        let is_part = |character: char| character.is_alphanumeric() || "_,.*?&/#;+".contains(character);
+        !expression.is_empty() && expression.chars().all(is_part)
+    })
 }
 
 /// Returns an absolute URL or a path with a query. Other texts are taken for cursors, which may begin with a slash.
@@ -423,11 +437,16 @@ mod tests {
     #[case("{items: [], next: 2}", NextPage::Unknown)]
     #[case("{items: [], _links: {next: {href: 'orders?page=2'}}}", at("orders?page=2"))]
     #[case("{items: [], _links: {next: {href: '/orders{?page}', templated: true}}}", NextPage::Unknown)]
+    #[case("{items: [], _links: {next: {href: '/orders?where={\"a\":1}'}}}", at("/orders?where={\"a\":1}"))]
     #[case("{items: [], links: [{rel: self, href: '/a'}, {rel: Next, href: 'a?p=2'}]}", at("a?p=2"))]
     #[case("{link: [{relation: next, url: 'http://h.test/a?p=2'}], entry: []}", at("http://h.test/a?p=2"))]
     #[case("{types: [], types_links: [{rel: next prefetch, href: '/a?p=2'}]}", at("/a?p=2"))]
     #[case("{items: [], meta: {links: [{rel: next, uri: '?p=2'}]}}", at("?p=2"))]
-    #[case("{items: [], links: [{rel: next}]}", NextPage::Unknown)]
+    #[case("{items: [], links: [{rel: next, href: ''}]}", NextPage::Unknown)]
+    #[case("{items: [], links: [{rel: [self, next], href: '?p=2'}]}", at("?p=2"))]
+    #[case("{items: [], links: [{rel: next, href: '/a', id: 1}]}", NextPage::End)]
+    #[case("{orders: [], next_orders_links: [{rel: next, href: '/a?p=2'}]}", at("/a?p=2"))]
+    #[case("{steps: [], links: [{rel: next, href: '/builds/2'}]}", NextPage::Unknown)]
     #[case("{items: [], links: [{rel: prev, href: '/a'}], other: [{rel: next, href: '/b'}]}", NextPage::End)]
     #[case("{items: [], links: [{rel: next, href: '/a'}, {href: '/b'}]}", NextPage::End)]
     fn responses_state_the_next_page(#[case] answer: &str, #[case] expected: NextPage) {

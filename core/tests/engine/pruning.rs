@@ -521,7 +521,7 @@ async fn a_removed_file_with_the_id_of_another_resource_can_be_kept(
         let (reason, message) = failure(&report);
         assert_eq!(reason, "ConflictError");
         assert!(
-            message.ends_with("if it still exists, and state resource.onRemove: keep for its path"),
+            message.ends_with("(\"p10\"), which is not deleted; state resource.onRemove: keep for its path"),
             "{message}"
         );
     } else {

@@ -286,6 +286,7 @@ fn choices_are_shown_as_requests_state_them(#[case] shown: &str, #[case] sent: &
     r#"[to_entries[] | {"id": .key} + .value]"#
 )]
 #[case::keyed_counts("{type: object, additionalProperties: {type: integer}}", "")]
+#[case::any_object("{type: object, additionalProperties: {type: object}}", "")]
 #[case::unknown("{properties: {roles: {items: {}}, found: {items: {}}}}", "")]
 fn the_entries_of_a_list_with_several_arrays_are_selected(#[case] list: &str, #[case] expected: &str) {
     let content =

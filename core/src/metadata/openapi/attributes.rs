@@ -130,7 +130,8 @@ impl OpenApi {
     pub fn values(&self, schema: &Pointer) -> Option<Pointer> {
         let object = follow(&self.root, schema.clone()).ok()?;
         let values = self.resolved(&object.member("additionalProperties")?)?;
-        (self.members(schema).is_empty() && self.is_object(&values)).then_some(values)
+        // Documents describe any object by values of the type object.
+        (self.members(schema).is_empty() && !self.members(&values).is_empty()).then_some(values)
     }
 
     /// Whether the schema at a pointer is that of an object.

@@ -21,7 +21,7 @@ use super::redaction::Redaction;
 use super::response::{Paging, strong_etag};
 use super::trace::Trace;
 use super::{BaseUrl, Gate, Request, Response, ServerError};
-use crate::control::one_line;
+use crate::control::{one_line, unindented};
 use crate::secrets::{Confidential, Secret, excerpt};
 use crate::spans;
 use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
@@ -421,7 +421,10 @@ impl Wire {
         let text = String::from_utf8_lossy(body);
         // Redact before cutting: the redactor could not recognise the beginning of a secret.
         let text = self.redaction.redact_body(&request.secrets, text.trim(), confidential);
-        if text.is_empty() { "<empty>".to_owned() } else { excerpt(&one_line(&text), EXCERPT).into_owned() }
+        if text.is_empty() {
+            return "<empty>".to_owned();
+        }
+        excerpt(&one_line(&unindented(&text)), EXCERPT).into_owned()
     }
 
     fn exchange_trace<'a>(&'a self, call: Call<'a>) -> Option<ExchangeTrace<'a>> {

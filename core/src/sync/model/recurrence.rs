@@ -95,13 +95,15 @@ impl Unsettled {
 fn order_advice(array: &str, places: &[&str]) -> String {
     let entries: Vec<&str> =
         places.iter().filter_map(|place| place.strip_prefix(array)?.strip_prefix('/')).collect();
-    if entries.len() > 1 && entries.contains(&"0") && entries.iter().all(|entry| !entry.contains('/')) {
+    let are_whole = entries.len() > 1 && entries.iter().all(|entry| !entry.contains('/'));
+    if are_whole && entries.contains(&"0") {
         return format!(
             "; if the server reorders the entries of {array}, state {{{array}: set}} in operations.compare.arrays"
         );
     }
+    let set = if are_whole { format!("{{{array}: set}}, or ") } else { String::new() };
     format!(
-        "; if the server adds or reorders entries, state their key in operations.compare.arrays, for example \
+        "; if the server adds or reorders entries, state {set}their key in operations.compare.arrays, for example \
          {{{array}: /name}}, with operations.compare.mode: declared"
     )
 }
@@ -310,7 +312,7 @@ mod tests {
     #[case::at_the_top("/rio", &["/a", "/b"], "/rio: differs again at /a, /b after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, add {excludeAttributes: [/a, /b]} to operations.compare.transforms in _/metadata.yaml")]
     #[case::entries("/shops/rio", &["/hooks/0/run-at", "/hooks/1/run-at", "/tags/2"], "/shops/rio: differs again at /hooks/0/run-at, /hooks/1/run-at, /tags/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server adds or reorders entries, state their key in operations.compare.arrays, for example {/hooks: /name}, with operations.compare.mode: declared; if the server sets these values, add {jqExpression: 'del(.hooks[]?.[\"run-at\"], .tags)'} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::added("/shops/rio", &["/hooks/1"], "/shops/rio: differs again at /hooks/1 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server adds or reorders entries, state their key in operations.compare.arrays, for example {/hooks: /name}, with operations.compare.mode: declared; if the server sets these values, add {jqExpression: 'del(.hooks)'} to operations.compare.transforms in shops/_/metadata.yaml")]
-    #[case::appended("/shops/rio", &["/hooks/1", "/hooks/2"], "/shops/rio: differs again at /hooks/1, /hooks/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server adds or reorders entries, state their key in operations.compare.arrays, for example {/hooks: /name}, with operations.compare.mode: declared; if the server sets these values, add {jqExpression: 'del(.hooks)'} to operations.compare.transforms in shops/_/metadata.yaml")]
+    #[case::appended("/shops/rio", &["/hooks/1", "/hooks/2"], "/shops/rio: differs again at /hooks/1, /hooks/2 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server adds or reorders entries, state {/hooks: set}, or their key in operations.compare.arrays, for example {/hooks: /name}, with operations.compare.mode: declared; if the server sets these values, add {jqExpression: 'del(.hooks)'} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::texts("/shops/rio", &["/tags/0", "/tags/1"], "/shops/rio: differs again at /tags/0, /tags/1 after each of 3 updates, and is no longer written until Git or the metadata changes; if the server reorders the entries of /tags, state {/tags: set} in operations.compare.arrays; if the server sets these values, add {jqExpression: 'del(.tags)'} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::entry("/shops/rio", &["/hooks/0", "/hooks/1/id", "/hooksize"], "/shops/rio: differs again at /hooks/0, /hooks/1/id, /hooksize after each of 3 updates, and is no longer written until Git or the metadata changes; if the server adds or reorders entries, state their key in operations.compare.arrays, for example {/hooks: /name}, with operations.compare.mode: declared; if the server sets these values, add {jqExpression: 'del(.hooks, .hooksize)'} to operations.compare.transforms in shops/_/metadata.yaml")]
     #[case::whole("/shops/rio", &[""], "/shops/rio: differs again as a whole after each of 3 updates, and is no longer written until Git or the metadata changes; if the server sets these values, remove them in operations.compare.transforms in shops/_/metadata.yaml")]

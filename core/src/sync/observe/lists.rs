@@ -7,7 +7,7 @@ use url::Url;
 
 use super::listed::Listed;
 use super::once::{Once, cell};
-use super::pages::{LIST_BOUNDS, Pages};
+use super::pages::{LIST_BOUNDS, Pages, is_missing};
 use super::references::Reader;
 use super::server::{Remote, Waiting, decoded};
 use crate::error::{Categorized as _, Category};
@@ -135,6 +135,7 @@ impl Remote {
         let mut reader =
             PageReader { remote: self, transforms, pages, held: Reservation::new(Pool::Answers) };
         let (mut asked, mut last) = (Ok::<_, ServerError>(request.clone()), None);
+        let mut is_relative = false;
         loop {
             let page = match &asked {
                 Ok(asked) => reader.page(asked).await,
@@ -145,6 +146,8 @@ impl Remote {
                 Err(error) if reader.pages.is_past_end(&error) && self.still_shows(last.as_ref()).await => {
                     return Ok(reader.finish(false));
                 }
+                // Some servers state URLs relative to another place than the request.
+                Err(error) if is_relative && is_missing(&error) => return Ok(reader.finish(true)),
                 Err(error) if reader.pages.number == 1 || matches!(error, SyncError::UnboundedList(..)) => {
                     return Err(error);
                 }
@@ -153,6 +156,8 @@ impl Remote {
                 }
             };
             last = asked.ok();
+            is_relative =
+                matches!(&next, NextPage::At(url) if !url.starts_with(['/', '?']) && !url.contains("://"));
             asked = match next {
                 NextPage::End => return Ok(reader.finish(false)),
                 NextPage::Unknown => return Ok(reader.finish(true)),

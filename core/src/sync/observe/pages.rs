@@ -129,8 +129,7 @@ impl<'a> Pages<'a> {
     /// exist. Many servers answer 404 to the page after the last one. If they reject the request, the list may be cut.
     /// A page that states another one after it is not the last.
     pub(super) fn is_past_end(&mut self, error: &SyncError) -> bool {
-        let is_missing = matches!(error, SyncError::Server(ServerError::Status { .. }))
-            && error.category() == Category::NotFound;
+        let is_missing = is_missing(error);
         let is_past = if is_missing {
             self.pager.may_be_last()
         } else {
@@ -175,6 +174,11 @@ impl<'a> Pages<'a> {
     fn unbounded(&self, reason: String) -> SyncError {
         SyncError::UnboundedList(self.collection.clone(), reason)
     }
+}
+
+/// Whether the server answered that the page does not exist.
+pub(super) fn is_missing(error: &SyncError) -> bool {
+    matches!(error, SyncError::Server(ServerError::Status { .. })) && error.category() == Category::NotFound
 }
 
 #[cfg(test)]

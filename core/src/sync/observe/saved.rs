@@ -16,6 +16,9 @@ use crate::path::LogicalPath;
 use crate::payload::{Object, Value};
 use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
+/// The number of reads without an answer that end the reads of a collection.
+const UNANSWERED: usize = 3;
+
 impl Remote {
     /// Returns `members` of the collection at `path` with the payloads that reads of them show. `others` are its members that
     /// the caller does not need.
@@ -121,7 +124,7 @@ impl Remote {
     }
 
     /// Returns the members that exist with the payloads that reads of them show, and those that could not be read. Fails
-    /// if the server rejects the credentials, or does not answer two reads in succession: one alone may be about its member.
+    /// if the server rejects the credentials, or does not answer some reads: one alone may be about its member.
     pub(super) async fn read_members(
         &self,
         collection: &LogicalPath,
@@ -134,15 +137,14 @@ impl Remote {
         });
         let mut reads = reads.buffered(self.session.client.max_concurrency());
         let (mut read, mut unread) = (Vec::new(), Vec::new());
-        let mut answers = true;
+        let mut unanswered = 0;
         while let Some((member, result)) = reads.next().await {
-            let answered = !result.as_ref().is_err_and(SyncError::is_unreachable);
+            unanswered += usize::from(result.as_ref().is_err_and(SyncError::is_unreachable));
             match result {
                 Ok(entry) => read.extend(entry.map(|entry| (member, entry))),
-                Err(error) if error.is_unauthorized() || !answered && !answers => return Err(error),
+                Err(error) if error.is_unauthorized() || unanswered == UNANSWERED => return Err(error),
                 Err(error) => unread.push((member, error)),
             }
-            answers = answered;
         }
         Ok((read, unread))
     }

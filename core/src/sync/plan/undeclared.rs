@@ -139,8 +139,8 @@ impl Candidates {
                 let kept = self.kept_by_metadata(declared).await?;
                 return kept.map(Fate::Kept).ok_or_else(|| {
                     SyncError::NotDeleted(format!(
-                        "{path}: its id addresses a resource with another alias (\"{shown}\"), so it is unknown which one to \
-                         delete; delete it on the server if it still exists, and state resource.onRemove: keep for its path"
+                        "{path}: its id addresses a resource with another alias (\"{shown}\"), which is not deleted; state \
+                         resource.onRemove: keep for its path"
                     ))
                 });
             }
