@@ -76,6 +76,7 @@ fn rendered(template: &Template, is_list: bool) -> Result<String, impl std::erro
         remote_id: if is_list { "" } else { "7" },
         derived: &derived,
         values: None,
+        observed: Some(&PAYLOAD),
     })
 }
 

@@ -239,17 +239,6 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns the payload of the resource with the observed values of the texts and numbers that the steps of compare remove:
-    /// these are not desired state. `None` if they remove nothing, or if they add members.
-    pub fn with_observed(&self, observed: &Value) -> Result<Option<Value>, MetadataError> {
-        let payload = self.wanted();
-        let (compared, _) = self.transformed(payload, None)?;
-        Ok(match compared {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(compared) => Some(with_removed(payload, &compared, observed)),
-        })
-    }
-
     /// Returns both payloads after the steps of compare.
     fn transformed<'v>(
         &'v self,
@@ -306,29 +295,6 @@ impl Evaluation<'_> {
         let said = texts.into_iter().filter(|(_, text)| !text.trim().is_empty());
         Value::Object(said.map(|(key, text)| (key.to_owned(), Value::from(text))).collect::<Object>())
     }
-}
-
-/// Returns `stated` with the observed values of the texts and numbers that `compared` does not have.
-fn with_removed(stated: &Value, compared: &Value, observed: &Value) -> Value {
-    let (Value::Object(members), Value::Object(kept), Value::Object(observed)) = (stated, compared, observed)
-    else {
-        return stated.clone();
-    };
-    if kept.keys().any(|name| !members.contains_key(name)) {
-        return stated.clone();
-    }
-    let is_alike = |stated: &Value, observed: &Value| {
-        stated.scalar_text().is_some() && stated.as_str().is_some() == observed.as_str().is_some()
-    };
-    let present = members.iter().map(|(name, value)| {
-        let value = match (kept.get(name), observed.get(name)) {
-            (Some(compared), Some(observed)) => with_removed(value, compared, observed),
-            (None, Some(observed)) if is_alike(value, observed) => observed.clone(),
-            _ => value.clone(),
-        };
-        (name.clone(), value)
-    });
-    Value::Object(present.collect())
 }
 
 /// Returns `side` without the value at `pointer`, and without the objects that contain nothing else.

@@ -389,6 +389,7 @@ impl<'a> Evaluation<'a> {
             remote_id: &self.subject.identity.remote_id,
             derived: &self.derived,
             values: self.values,
+            observed: self.observed,
         }
     }
 

@@ -210,7 +210,7 @@ pub(super) fn count(answer: &Value, own: &str) -> Option<usize> {
 }
 
 /// Returns the member that holds the entries; `None` if the response itself is the array. The collection has the name `own`.
-fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>, String> {
+pub(super) fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>, String> {
     let members = match answer {
         Value::Array(_) => return Ok(None),
         Value::Object(members) => members,
@@ -223,7 +223,7 @@ fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>, String> {
     }
     let arrays = members.iter().filter(|(_, member)| member.as_array().is_some());
     let (links, entries): (Vec<_>, Vec<_>) =
-        arrays.partition(|(name, member)| *name != own && holds_links(name, member));
+        arrays.partition(|(name, member)| !is_alike(name, own) && holds_links(name, member));
     let arrays = if entries.is_empty() { links } else { entries };
     let names: Vec<&str> = arrays.into_iter().map(|(name, _)| name.as_str()).collect();
     match names[..] {
@@ -236,6 +236,12 @@ fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>, String> {
         [name] => Ok(Some(name)),
         _ => Err(format!("the response is an object with several arrays: {}", names.join(", "))),
     }
+}
+
+/// Whether two names differ only in case, hyphens and underscores.
+fn is_alike(name: &str, other: &str) -> bool {
+    let letters = |text: &str| text.to_lowercase().replace(['-', '_'], "");
+    letters(name) == letters(other)
 }
 
 /// Whether the member may be an entry of an object whose keys are the names of resources.
@@ -408,6 +414,7 @@ mod tests {
     #[case(r#"{"links":[{"id":1,"rel":"a","url":"/x"}]}"#, &["1"])]
     #[case(r#"{"links":[{"name":"a","rel":"a","url":"/x"}]}"#, &["a"])]
     #[case(r#"{"users":[{"id":1}],"links":[]}"#, &["1"])]
+    #[case(r#"{"tills_links":[{"rel":"next","href":"?p=2"}],"Tills":[{"id":1}]}"#, &["1"])]
     fn shapes(#[case] json: &str, #[case] expected: &[&str]) {
         let entries = found(json).unwrap();
         let ids: Vec<&str> = entries.named.iter().map(|entry| entry.remote_id.as_str()).collect();

@@ -59,9 +59,10 @@ pub(super) fn holds_links(name: &str, member: &Value) -> bool {
     links(name, member).is_some() || may_be_links(name) && member.as_array().is_some_and(<[Value]>::is_empty)
 }
 
-/// Returns the links of `holder` with the relation `next` (RFC 8288 §3.3). The member `own` has entries.
-pub(super) fn next_links<'v>(holder: &'v Value, own: &'v str) -> impl Iterator<Item = &'v Value> {
-    let members = holder.as_object().into_iter().flatten().filter(move |(name, _)| *name != own);
+/// Returns the links of `holder` with the relation `next` (RFC 8288 §3.3). The member `entries` has the entries of the list.
+pub(super) fn next_links<'v>(holder: &'v Value, entries: Option<&'v str>) -> impl Iterator<Item = &'v Value> {
+    let members =
+        holder.as_object().into_iter().flatten().filter(move |(name, _)| Some(name.as_str()) != entries);
     let links = members.filter_map(|(name, member)| links(name, member)).flatten();
     links.filter(|link| relations(link).any(|relation| relation.eq_ignore_ascii_case("next")))
 }

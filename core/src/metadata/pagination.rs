@@ -281,8 +281,9 @@ fn states_no_next(answer: &Value) -> bool {
 }
 
 /// Returns the next page according to the body of a list response: its URL, which is a string or an object with
-/// `href`, or only that there is one. The member `own` has entries.
+/// `href`, or only that there is one. The collection has the name `own`.
 fn next_in(answer: &Value, own: &str) -> NextPage {
+    let entries = list::place(answer, own).ok().flatten();
     let mut next = NextPage::End;
     for holder in holders(answer) {
         let member = |key: &&str| holder.get(key);
@@ -290,7 +291,7 @@ fn next_in(answer: &Value, own: &str) -> NextPage {
         if let Some(url) = url.or_else(|| odata_next(holder)) {
             return NextPage::At(url);
         }
-        if let Some(link) = next_links(holder, own).next() {
+        if let Some(link) = next_links(holder, entries).next() {
             let url = URL_OF_LINK.iter().find_map(|name| page_url(link.get(name)?.as_str()?));
             return url.map_or(NextPage::Unknown, |url| NextPage::At(url.to_owned()));
         }
@@ -447,6 +448,7 @@ mod tests {
     #[case("{items: [], links: [{rel: next, href: '/a', id: 1}]}", NextPage::End)]
     #[case("{orders: [], next_orders_links: [{rel: next, href: '/a?p=2'}]}", at("/a?p=2"))]
     #[case("{steps: [], links: [{rel: next, href: '/builds/2'}]}", NextPage::Unknown)]
+    #[case("{links: [{rel: next, href: '/a?p=2'}]}", NextPage::End)]
     #[case("{items: [], links: [{rel: prev, href: '/a'}], other: [{rel: next, href: '/b'}]}", NextPage::End)]
     #[case("{items: [], links: [{rel: next, href: '/a'}, {href: '/b'}]}", NextPage::End)]
     fn responses_state_the_next_page(#[case] answer: &str, #[case] expected: NextPage) {

@@ -340,6 +340,14 @@ impl Rules {
         let reads = |step: &Step| matches!(step, Step::Jq(text) if text.contains("$observed"));
         mode.is_some_and(|mode| mode != OperationMode::Replace)
             || self.resolved.steps(OperationName::Update).any(reads)
+            || self.observes(OperationName::Update)
+    }
+
+    /// Returns whether templates of `operation` use the content of the resource on the server.
+    pub fn observes(&self, operation: OperationName) -> bool {
+        let body = self.resolved.operation(operation).body.as_ref();
+        self.operation(operation).any(&Template::observes)
+            || body.is_some_and(|body| any_in_body(body, &Template::observes))
     }
 
     /// Returns whether a document with `selector.descendants` applies.

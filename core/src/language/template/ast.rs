@@ -68,6 +68,8 @@ pub(super) enum Term {
     /// `$`.
     Root,
     Variable(Slot),
+    /// `$observed`: what the server has.
+    Observed,
     /// A pointer from the root. If a part is missing, the value is missing.
     Pointer(Pointer),
     Group(Box<Pipeline>),

@@ -58,6 +58,8 @@ pub(super) struct Expressions<'t> {
     pub(super) nesting: usize,
     /// Whether an expression refers to another resource.
     pub(super) refers: bool,
+    /// Whether an expression uses what the server has.
+    pub(super) observes: bool,
 }
 
 impl<'t> Expressions<'t> {
@@ -69,6 +71,7 @@ impl<'t> Expressions<'t> {
             pointers: Vec::new(),
             rebound: 0,
             refers: false,
+            observes: false,
             nesting: 0,
         }
     }
@@ -216,8 +219,17 @@ impl<'t> Expressions<'t> {
         Ok(Term::Literal(value))
     }
 
-    fn variable(&self, action: &Action, name: &str, at: usize) -> Result<Term, TemplateError> {
-        if name.is_empty() { Ok(Term::Root) } else { self.declared(action, name, at).map(Term::Variable) }
+    fn variable(&mut self, action: &Action, name: &str, at: usize) -> Result<Term, TemplateError> {
+        if name.is_empty() {
+            return Ok(Term::Root);
+        }
+        match self.declared(action, name, at) {
+            Err(_) if name == "observed" => {
+                self.observes = true;
+                Ok(Term::Observed)
+            }
+            slot => slot.map(Term::Variable),
+        }
     }
 
     /// Returns the slot of a variable that is set before.

@@ -49,6 +49,7 @@
 //!     remote_id: "t1",
 //!     derived: &DerivedFields::default(),
 //!     values: None,
+//!     observed: None,
 //! };
 //! assert_eq!(template.render(&scope)?, "/v2/rio/tills/3");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -168,6 +169,11 @@ impl Template {
     /// Returns whether the template refers to other resources.
     pub fn refers(&self) -> bool {
         self.parsed.refers
+    }
+
+    /// Returns whether the template uses `$observed`.
+    pub fn observes(&self) -> bool {
+        self.parsed.observes
     }
 
     /// The fields of the root that the template names literally, in order and without duplicates. Not all of them have

@@ -18,6 +18,8 @@ pub(super) struct Parsed {
     pub(super) pointers: Vec<Pointer>,
     /// Whether the template refers to other resources.
     pub(super) refers: bool,
+    /// Whether the template uses what the server has.
+    pub(super) observes: bool,
 }
 
 /// Parses `text`.
@@ -27,8 +29,8 @@ pub(super) fn parse(text: &str, kind: Kind) -> Result<Parsed, TemplateError> {
     let expressions = parser.expressions;
     match ending {
         Ending::Text => {
-            let Expressions { slots, pointers, refers, .. } = expressions;
-            Ok(Parsed { nodes, slots, pointers, refers })
+            let Expressions { slots, pointers, refers, observes, .. } = expressions;
+            Ok(Parsed { nodes, slots, pointers, refers, observes })
         }
         Ending::End(action) => Err(expressions.error(&action, "this end has no block")),
         Ending::Else(action) => Err(expressions.error(&action, "this else is not in a block")),

@@ -191,6 +191,7 @@ impl<'r> Evaluator<'r> {
             Term::Literal(value) => Operand::Value(value),
             Term::Dot => self.dot.clone(),
             Term::Root => Operand::Root,
+            Term::Observed => self.scope.observed.map_or(Operand::Missing, Operand::Value),
             Term::Variable(slot) => self.variables.get(*slot).cloned().unwrap_or(Operand::Missing),
             Term::Pointer(pointer) => call::at_pointer(pointer, self.scope),
             Term::Group(pipeline) => self.pipeline(pipeline)?,

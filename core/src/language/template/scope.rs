@@ -43,6 +43,8 @@ pub struct Scope<'a> {
     pub derived: &'a DerivedFields,
     /// The values of other resources; without them, `ref` is an error.
     pub values: Option<&'a dyn ReferenceValues>,
+    /// The content of the resource on the server, for `$observed`; `None` except in updates and deletions.
+    pub observed: Option<&'a Value>,
 }
 
 impl<'a> Scope<'a> {

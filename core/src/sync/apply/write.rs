@@ -425,13 +425,10 @@ impl<'a> Attempt<'a> {
             }
             (Err(error), Step::Create) if error.may_still_be_done() => Err(self.late(error).await),
             (Err(error), Step::Create) if error.may_be_done() => self.look_for(error).await,
-            (Err(error), Step::Update | Step::Delete) if error.is_outdated() || error.is_already_exists() => {
-                match (&self.call.guarded, &self.call.on_conflict) {
-                    (Some(tag), _) if error.is_outdated() => self.decide_again(tag, 1).await,
-                    (_, Some(present)) => self.answered(&self.exchange(present).await?).await,
-                    _ => Err(error.into()),
-                }
-            }
+            (Err(error), Step::Update | Step::Delete) if error.is_outdated() => match &self.call.guarded {
+                Some(tag) => self.decide_again(tag, 1).await,
+                None => Err(error.into()),
+            },
             (Err(error), Step::Update | Step::Delete) if error.is_gone() => self.send_elsewhere(error).await,
             (Err(error), Step::Update) if error.is_about_fixed_attributes() => Err(SyncError::Fixed(error)),
             (Err(error), _) => Err(error.into()),

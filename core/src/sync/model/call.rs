@@ -10,7 +10,6 @@ use crate::metadata::{OperationName, Rendered, Rules, is_assigned};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
-use crate::secrets::detect;
 use crate::server::Request;
 
 /// A request ready to be sent.
@@ -35,8 +34,6 @@ pub(crate) struct Call {
     pub unsent: Vec<Pointer>,
     /// Sent once if an update or deletion is answered with 404. Its address contains fields that only the server knows.
     pub on_missing: Option<Box<Request>>,
-    /// Sent once if an update or deletion is answered with 409 or 412, because it may have an old revision of the resource.
-    pub on_conflict: Option<Box<Request>>,
     /// Whether the request addresses the resource by another name than the id that the server shows. Some servers accept
     /// names in reads only, and answer a deletion of a name as they do if the resource is already gone.
     pub by_name: bool,
@@ -107,8 +104,9 @@ impl Call {
         let evaluation = at.evaluation()?.observing(observed.payload.as_ref());
         let request = request(&evaluation, OperationName::Delete, &Value::Null).or_else(|error| {
             let scope = observed_scope(&at, observed);
-            let known =
-                scope.evaluation().and_then(|known| request(&known, OperationName::Delete, &Value::Null));
+            let known = scope.evaluation().and_then(|known| {
+                request(&known.observing(observed.payload.as_ref()), OperationName::Delete, &Value::Null)
+            });
             known.map_err(|_| error)
         })?;
         let call = Self::new(at.guarding(request), declared, &at);
@@ -120,6 +118,14 @@ impl Call {
     /// if the payload or the server states another id. The request succeeds only while the server has the `observed`
     /// version.
     fn of_observed(mut self, operation: OperationName, at: &Resource, observed: &Observed) -> Self {
+        if at.rules.observes(operation)
+            && let Some(payload) = &observed.payload
+        {
+            // The request may contain secrets that only the server has.
+            let shown = Resource { payload: Arc::new(payload.clone()), ..at.clone() };
+            let known = std::mem::take(&mut self.request.secrets);
+            self.request.secrets = known.iter().cloned().chain(shown.secret_texts()).collect();
+        }
         let resolved = observed.at.rules.resolved();
         let stated = |operation| resolved.operation(operation).path.is_some();
         match &observed.read_at {
@@ -134,7 +140,7 @@ impl Call {
                 }
                 let known = observed_scope(at, observed);
                 let known = if stated(operation) { known } else { known.without_other_id() };
-                let elsewhere = known.render(operation).ok();
+                let elsewhere = rendered(&known, operation, observed).ok();
                 let elsewhere = elsewhere.filter(|elsewhere| elsewhere.path != self.request.path);
                 self.on_missing =
                     elsewhere.map(|Rendered { method, path, encoded, query, headers, .. }| {
@@ -142,26 +148,9 @@ impl Call {
                     });
             }
         }
-        self.on_conflict = self.with_present_values(operation, at, observed).map(Box::new);
         self.guarded =
             observed.version.as_ref().and_then(|version| version.guard(&mut self.request)).map(Box::new);
         self
-    }
-
-    /// Returns the request with the present values of members that are not compared in its query and its headers, if it differs.
-    fn with_present_values(
-        &self,
-        operation: OperationName,
-        at: &Resource,
-        observed: &Observed,
-    ) -> Option<Request> {
-        let stated = at.rules.resolved().operation(operation);
-        if stated.query.is_empty() && stated.headers.is_empty() {
-            return None;
-        }
-        let Rendered { query, headers, .. } = present(at, observed)?.render(operation).ok()?;
-        let differs = query != self.request.query || headers != self.request.headers;
-        differs.then(|| Request { query, headers, ..self.request.clone() })
     }
 
     /// Addresses the write by the id of the resource on the server instead of another member `id` of its payload, unless the
@@ -177,7 +166,7 @@ impl Call {
         if reads(at) && !reads(&by_remote_id) {
             return;
         }
-        if let Ok(Rendered { path, encoded, .. }) = by_remote_id.render(operation) {
+        if let Ok(Rendered { path, encoded, .. }) = rendered(&by_remote_id, operation, observed) {
             (self.request.path, self.request.encoded) = (path, encoded);
         }
     }
@@ -208,25 +197,9 @@ fn unsent_id<'r>(at: &'r Resource, create: &Request) -> Option<&'r str> {
     (!body && !headers && !query && !has_id(create.path.as_bytes())).then_some(id)
 }
 
-/// Returns `at` with the observed values of members that are not compared, except secrets, which servers mask: a file has the
-/// revision of its last save. `None` if the read used one of these members, because then the file has the right value.
-fn present(at: &Resource, observed: &Observed) -> Option<Resource> {
-    // The comparison reports an error of its steps.
-    let mut payload = at.evaluation().ok()?.with_observed(observed.payload.as_ref()?).ok()??;
-    let resolved = at.rules.resolved();
-    let declared =
-        at.secrets.iter().chain(&resolved.secret_attributes).chain(&resolved.write_only_attributes);
-    for pointer in declared.chain(&detect(&at.payload)) {
-        if let Some(stated) = pointer.get(&at.payload) {
-            payload = pointer.put(payload, stated.clone());
-        }
-    }
-    let present = Resource { payload: Arc::new(payload), ..at.clone() };
-    let read = |at: &Resource| {
-        let Rendered { path, query, headers, .. } = at.render(OperationName::Get).ok()?;
-        Some((path, query, headers))
-    };
-    (read(at)? == read(&present)?).then_some(present)
+/// Returns method, address and headers of `operation` for the `observed` content.
+fn rendered(at: &Resource, operation: OperationName, observed: &Observed) -> Result<Rendered, SyncError> {
+    Ok(at.evaluation()?.observing(observed.payload.as_ref()).render(operation)?)
 }
 
 /// Returns `at` with the observed members merged below its own, for addresses with fields that only the server knows.

@@ -16,7 +16,7 @@ use crate::path::LogicalPath;
 use crate::payload::{Object, Value};
 use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
-/// The number of reads without an answer that end the reads of a collection.
+/// The number of reads without an answer in succession that end the reads of a collection.
 const UNANSWERED: usize = 3;
 
 impl Remote {
@@ -124,7 +124,7 @@ impl Remote {
     }
 
     /// Returns the members that exist with the payloads that reads of them show, and those that could not be read. Fails
-    /// if the server rejects the credentials, or does not answer some reads: one alone may be about its member.
+    /// if the server rejects the credentials, or does not answer several reads in succession: one may be about its member.
     pub(super) async fn read_members(
         &self,
         collection: &LogicalPath,
@@ -139,7 +139,8 @@ impl Remote {
         let (mut read, mut unread) = (Vec::new(), Vec::new());
         let mut unanswered = 0;
         while let Some((member, result)) = reads.next().await {
-            unanswered += usize::from(result.as_ref().is_err_and(SyncError::is_unreachable));
+            let answers = !result.as_ref().is_err_and(SyncError::is_unreachable);
+            unanswered = if answers { 0 } else { unanswered + 1 };
             match result {
                 Ok(entry) => read.extend(entry.map(|entry| (member, entry))),
                 Err(error) if error.is_unauthorized() || unanswered == UNANSWERED => return Err(error),

@@ -70,7 +70,8 @@ impl<K: Kind> Round<'_, K> {
         let resource = ApiResource::erase::<K>(&());
         let written = self.write(&resource, status).await;
         if let Some(failure) = written.as_ref().err().and_then(status::old_definition) {
-            self.report(&resource, &failure).await?;
+            let reported = self.report(&resource, &failure).await;
+            reported.unwrap_or_else(|error| tracing::debug!(%error, "cannot report the old definition"));
         }
         written
     }
