@@ -69,6 +69,7 @@ mod pager;
 mod parents_by_id;
 mod plan;
 mod plan_prune;
+mod plan_prune_elsewhere;
 mod product_answers;
 mod products;
 mod progress;

@@ -223,7 +223,7 @@ pub(super) fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>,
     }
     let arrays = members.iter().filter(|(_, member)| member.as_array().is_some());
     let (links, entries): (Vec<_>, Vec<_>) =
-        arrays.partition(|(name, member)| !is_alike(name, own) && holds_links(name, member));
+        arrays.partition(|(name, member)| holds_links(name, member) && !is_same_word(name, own));
     let arrays = if entries.is_empty() { links } else { entries };
     let names: Vec<&str> = arrays.into_iter().map(|(name, _)| name.as_str()).collect();
     match names[..] {
@@ -239,7 +239,7 @@ pub(super) fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>,
 }
 
 /// Whether two names differ only in case, hyphens and underscores.
-fn is_alike(name: &str, other: &str) -> bool {
+fn is_same_word(name: &str, other: &str) -> bool {
     let letters = |text: &str| text.to_lowercase().replace(['-', '_'], "");
     letters(name) == letters(other)
 }

@@ -5,26 +5,26 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-/// The end of a fetch or a push: a time, and the moment from which its result is no longer wanted.
+/// The end of a fetch or a push: a time, or a cancellation before it.
 #[derive(Clone, Debug)]
 pub struct Deadline {
     at: Instant,
-    unwanted: CancellationToken,
+    cancelled: CancellationToken,
 }
 
 impl Deadline {
-    /// Returns a deadline at `at`, or when `unwanted` is cancelled.
-    pub fn new(at: Instant, unwanted: CancellationToken) -> Self {
-        Self { at, unwanted }
+    /// Returns a deadline at `at`, or earlier if `cancelled` is cancelled.
+    pub fn new(at: Instant, cancelled: CancellationToken) -> Self {
+        Self { at, cancelled }
     }
 
     pub(super) fn has_passed(&self) -> bool {
-        Instant::now() >= self.at || self.unwanted.is_cancelled()
+        Instant::now() >= self.at || self.cancelled.is_cancelled()
     }
 
     /// Runs `work` until the deadline; `None` if it has passed.
     pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let work = self.unwanted.run_until_cancelled(work);
+        let work = self.cancelled.run_until_cancelled(work);
         tokio::time::timeout_at(self.at.into(), work).await.ok().flatten()
     }
 }

@@ -485,19 +485,19 @@ fn a_silent_remote_fails_the_fetch_at_its_deadline() {
 }
 
 #[test]
-fn a_fetch_from_a_silent_remote_ends_when_it_is_no_longer_wanted() {
+fn a_fetch_from_a_silent_remote_ends_when_it_is_cancelled() {
     let f = Fixture::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = RemoteUrl::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
     let remote = Remote::new(url, "main", RemoteAuth::None);
-    let unwanted = CancellationToken::new();
-    let deadline = Deadline::new(Instant::now() + Duration::from_hours(1), unwanted.clone());
+    let cancelled = CancellationToken::new();
+    let deadline = Deadline::new(Instant::now() + Duration::from_hours(1), cancelled.clone());
     let fetch = {
         let mirror = f.mirror.clone();
         std::thread::spawn(move || mirror.fetch_within(&remote, deadline, Quota::default()))
     };
     let _connection = listener.accept().unwrap();
-    unwanted.cancel();
+    cancelled.cancel();
     assert!(matches!(fetch.join().unwrap(), Err(RepositoryError::Timeout { .. })));
 }
 

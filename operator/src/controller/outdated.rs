@@ -1,4 +1,4 @@
-//! Waits until an object is no longer the one that a round works on.
+//! Waits until an object changes while a round works on it.
 
 use std::pin::pin;
 

@@ -355,8 +355,8 @@ async fn announced<T>(
     fetched.await
 }
 
-/// Fetches the branch. Returns the reason if the result is no longer wanted: the operator stops, the namespace has `left`, or
-/// the object has another spec or is deleted.
+/// Fetches the branch. Returns the reason if the fetch is cancelled: the operator stops, the namespace has `left`, or the
+/// object has another spec or is deleted.
 async fn fetch(
     context: &Context,
     object: &ResourceRepository,
@@ -366,10 +366,10 @@ async fn fetch(
 ) -> Result<Result<Revision, Failure>, String> {
     let span = spans::fetch();
     let (mirror, quota) = (mirror.clone(), context.settings.quota);
-    let unwanted = CancellationToken::new();
-    let deadline = Deadline::new(Instant::now() + FETCH_LIMIT, unwanted.clone());
+    let cancelled = CancellationToken::new();
+    let deadline = Deadline::new(Instant::now() + FETCH_LIMIT, cancelled.clone());
     // The thread that fetches ends soon after this future is dropped.
-    let _unwanted = unwanted.drop_guard();
+    let _cancelled = cancelled.drop_guard();
     let fetched = blocking(move || {
         let fetched = mirror.fetch_within(&remote, deadline, quota);
         fetched.map_err(|error| {

@@ -69,8 +69,9 @@ impl Shape {
 
     /// Returns the jq expression that selects the entries of a list of resources with this attribute as their id.
     pub fn list_expression(&self, document: Option<&OpenApi>, id: &str) -> Option<String> {
-        let states_id = || document?.members(self.resource.as_ref()?).contains_key(id).then_some(());
-        if self.is_keyed && states_id().is_some() {
+        let schema = document.zip(self.resource.as_ref());
+        let states_id = schema.is_some_and(|(document, at)| document.members(at).contains_key(id));
+        if self.is_keyed && states_id {
             return Some(format!("[to_entries[] | {{{}: .key}} + .value]", serde_json::Value::from(id)));
         }
         if self.embedded.is_some() || self.is_linked {

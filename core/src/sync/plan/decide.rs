@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::address::states_address;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Change, Difference, MetadataError, OperationName};
+use crate::metadata::{Change, Comparison, Difference, MetadataError, OperationName};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::secrets::{DeclaredSecrets, detect};
@@ -42,10 +42,11 @@ fn converge(
         return Ok(action(Step::Create, Reason::Missing).sending(Call::create_first(desired, &observed.at)));
     };
     check_id(desired, observed)?;
-    if has_stale_id(desired, observed) {
-        desired.rules.check_kept_id(&desired.path)?;
+    let present = with_present_id(desired, observed);
+    if let Cow::Owned(renumbered) = &present {
+        renumbered.rules.check_kept_id(&desired.path)?;
     }
-    let desired = &*with_present_id(desired, observed);
+    let desired = &*present;
     let mut differences = desired.evaluation()?.compare(payload)?;
     if let Some(written) = written {
         let is_due = |(at, value): &(&Pointer, &Value)| written.is_current(desired, at, value) != Some(true);
@@ -62,19 +63,14 @@ fn converge(
     Ok(Action { differences, ..action(Step::Update, reason) }.sending(call))
 }
 
-/// Whether a resource that was found by its alias has another id than `desired`.
-fn has_stale_id(desired: &Resource, observed: &Observed) -> bool {
-    let found = &observed.at.identity.remote_id;
-    !desired.rules.identity().is_one() && Wanted::of(desired).id.is_some_and(|id| id != found)
-}
-
 /// Returns `desired` with the id of the server if it was found by its alias. An id in Git that no resource has is ignored,
 /// unless it is also the alias, which may change.
 fn with_present_id<'r>(desired: &'r Resource, observed: &Observed) -> Cow<'r, Resource> {
+    let found = &observed.at.identity.remote_id;
+    let is_stale =
+        || !desired.rules.identity().is_one() && Wanted::of(desired).id.is_some_and(|id| id != found);
     match &observed.payload {
-        Some(payload) if has_stale_id(desired, observed) => {
-            Cow::Owned(desired.renumbered(&observed.at.identity.remote_id, payload))
-        }
+        Some(payload) if is_stale() => Cow::Owned(desired.renumbered(found, payload)),
         _ => Cow::Borrowed(desired),
     }
 }
@@ -148,8 +144,11 @@ pub fn decide_for(
     }
     let mut secrets = desired.rules.resolved().declared_secrets();
     secrets.add(&desired.secrets);
-    let is_shown = !options.show_secrets && (!action.differences.is_empty() || action.compared.is_some());
-    if is_shown {
+    // Payloads are shown only together with differences.
+    let differs = |compared: &Comparison| !compared.differences.is_empty();
+    let is_shown = !action.differences.is_empty() || action.compared.as_deref().is_some_and(differs);
+    let hides_secrets = is_shown && !options.show_secrets;
+    if hides_secrets {
         // The server may show secrets that metadata does not declare.
         observed.payload.iter().for_each(|payload| secrets.add(&detect(payload)));
     }
@@ -157,7 +156,7 @@ pub fn decide_for(
         secrets.learn(&desired.payload);
         observed.payload.iter().for_each(|payload| secrets.learn(payload));
     }
-    let hides = is_shown && {
+    let hides = hides_secrets && {
         // Files may have such secrets, too, and plans are shown to others.
         let mut shown = secrets.clone();
         shown.add(&detect(&desired.payload));
