@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use declarest_core::language::jq::Context;
 use declarest_core::language::template::IdentityTemplate;
 use declarest_core::language::template::{
-    DerivedFields, Descendants, Kind, MAX_OUTPUT, Scope, Target, Template, derive_fields,
+    DerivedFields, Descendants, Kind, MAX_OUTPUT, Observed, Scope, Target, Template, derive_fields,
 };
 use declarest_core::metadata::document::{Document, Layers, OperationName};
 use declarest_core::metadata::transform::{Pipeline, Step};
@@ -76,7 +76,7 @@ fn rendered(template: &Template, is_list: bool) -> Result<String, impl std::erro
         remote_id: if is_list { "" } else { "7" },
         derived: &derived,
         values: None,
-        observed: Some(&PAYLOAD),
+        observed: Observed::Content(&PAYLOAD),
     })
 }
 

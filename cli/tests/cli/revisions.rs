@@ -49,6 +49,18 @@ fn the_present_revision_is_sent_although_the_file_has_an_old_one() {
     assert_eq!(place.server.writes(), ["PUT /docs/d1 200", "PUT /docs/d1 200", "DELETE /docs/d1 204"]);
 }
 
+/// The body of an update is printed without a request.
+#[test]
+fn the_body_is_printed_without_present_values() {
+    let metadata = "operations: {update: {query: {rev: '{{$observed.rev}}'}}}\n";
+    let place = Place::new(documents(), &[("docs/_/metadata.yaml", metadata)]);
+    place.home.write("d1.json", r#"{"id": "d1", "v": 2}"#);
+    let run = place.run(&["resource", "template", "/docs/d1", "--payload", "d1.json"]);
+    assert!(run.code == 0 && run.stdout.contains("\"v\": 2"), "{run}");
+    let run = place.run(&["resource", "describe", "/docs/d1", "-o", "text"]);
+    assert!(run.code == 0 && run.stdout.contains("update  PUT    /docs/d1"), "{run}");
+}
+
 /// The content of the resource is not known when it is created or read.
 #[test]
 fn a_create_has_no_present_value() {

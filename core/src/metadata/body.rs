@@ -97,7 +97,7 @@ impl Evaluation<'_> {
         static ABSENT: Value = Value::Null;
         let mode =
             self.rules.resolved.operation(operation).mode.filter(|_| operation == OperationName::Update);
-        let observed = self.observed.unwrap_or(&ABSENT);
+        let observed = self.observed.content().unwrap_or(&ABSENT);
         let relation = Relation::of(&self.rules.resolved);
         Ok(Cow::Owned(match mode {
             Some(OperationMode::Merge) => relation.overlay(payload.clone(), observed.clone()),

@@ -15,7 +15,7 @@ use super::{MetadataError, Rules};
 use crate::language::jq::{Context, ResourceReader};
 use crate::language::referred::ReferenceValues;
 use crate::language::template::{
-    DerivedFields, Descendants, Scope, Target, Template, TemplateError, derive_fields,
+    DerivedFields, Descendants, Observed, Scope, Target, Template, TemplateError, derive_fields,
 };
 use crate::path::{LogicalPath, PathNames, url_path};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
@@ -62,7 +62,7 @@ pub struct Evaluation<'a> {
     derived: DerivedFields,
     remote_collection: String,
     /// The content of the resource on the server, which bodies of updates may be based on.
-    pub(super) observed: Option<&'a Value>,
+    pub(super) observed: Observed<'a>,
     /// The reader of other resources.
     reader: Option<&'a dyn ResourceReader>,
     /// The values that templates refer to.
@@ -127,7 +127,7 @@ impl<'a> Evaluation<'a> {
             descendants,
             derived: DerivedFields::default(),
             remote_collection: String::new(),
-            observed: None,
+            observed: Observed::Nothing,
             reader: None,
             values,
             page: rules.pagination().map(Pagination::first_page).unwrap_or_default(),
@@ -143,7 +143,13 @@ impl<'a> Evaluation<'a> {
     /// Returns the evaluation for a resource with this content on the server.
     #[must_use]
     pub fn observing(self, observed: Option<&'a Value>) -> Self {
-        Self { observed, ..self }
+        Self { observed: observed.map_or(Observed::Nothing, Observed::Content), ..self }
+    }
+
+    /// Returns the evaluation for requests that are compared or shown, and not sent: what the server has is not known.
+    #[must_use]
+    pub fn unobserved(self) -> Self {
+        Self { observed: Observed::Unknown, ..self }
     }
 
     /// Returns the evaluation with a reader of other resources for the jq of transforms. It blocks while it reads.
@@ -256,7 +262,7 @@ impl<'a> Evaluation<'a> {
     /// Returns what the jq of `operation` sees in addition to its input.
     pub(super) fn context(&self, operation: OperationName) -> Context<'_> {
         let writes = matches!(operation, OperationName::Update | OperationName::Delete);
-        Context { resources: self.reader, observed: self.observed.filter(|_| writes) }
+        Context { resources: self.reader, observed: self.observed.content().filter(|_| writes) }
     }
 
     /// The alias and remote id of the resource.

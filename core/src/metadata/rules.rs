@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::document::{
     Document, DocumentError, Format, NO_HEADER_NAME, OperationMode, OperationName, Pagination, ReadFrom,
-    Resolved, Step,
+    Resolved, Step, any_in_body,
 };
 use super::identity::{Identity, IdentityRules};
 use super::openapi::PathItem;
@@ -350,6 +350,13 @@ impl Rules {
             || body.is_some_and(|body| any_in_body(body, &Template::observes))
     }
 
+    /// Returns whether the query of `operation` differs between resources. What the server has, such as a revision, does not
+    /// count.
+    pub fn names_in_query(&self, operation: OperationName) -> bool {
+        let mut query = self.operation(operation).query.iter();
+        query.any(|(_, template)| !template.is_static() && !template.observes())
+    }
+
     /// Returns whether a document with `selector.descendants` applies.
     pub fn of_descendants(&self) -> bool {
         self.descendants.is_some()
@@ -493,16 +500,6 @@ impl OperationRules {
 fn conditions<'r>(text: impl Fn(OperationName) -> Option<&'r str>) -> BTreeMap<OperationName, jq::Query> {
     let condition = |name| Some((name, jq::Query::compile(text(name)?).ok()?));
     OperationName::ALL.into_iter().filter_map(condition).collect()
-}
-
-/// Whether `test` is true for a template in a body.
-fn any_in_body(body: &Value, test: &dyn Fn(&Template) -> bool) -> bool {
-    match body {
-        Value::String(text) => {
-            text.contains("{{") && Template::parse(text, Kind::Query).is_ok_and(|template| test(&template))
-        }
-        _ => body.children().any(|child| any_in_body(child, test)),
-    }
 }
 
 /// Whether a template names the ids of parents.

@@ -110,13 +110,19 @@ async fn replacements_count_for_the_limit_of_the_whole_run(#[case] limit: usize,
 }
 
 /// Metadata addresses the declared resource below the other one, wherever the repository has it.
+#[rstest]
+#[case::no_query("{}")]
+#[case::option("{delete: {query: {force: 'true'}}}")]
+#[case::revision("{delete: {query: {rev: '{{$observed.id}}'}}}")]
 #[tokio::test]
-async fn a_resource_above_a_declared_one_on_the_server_stays() {
+async fn a_resource_above_a_declared_one_on_the_server_stays(#[case] operations: &str) {
+    let shops = format!("operations: {operations}");
     let config =
         Config { collections: vec!["/shops".to_owned(), "/shops/*/tills".to_owned()], ..Config::default() };
     let world = World::new(
         config,
         &[
+            ("shops/_/metadata.yaml", &shops),
             ("tills/_/metadata.yaml", "resource: {remoteCollectionPath: '/shops/{{/shop}}/tills'}"),
             ("tills/t1/resource.json", r#"{"id":"t1","shop":"rio"}"#),
         ],
@@ -262,6 +268,7 @@ async fn an_id_that_nothing_has_is_neither_compared_nor_sent(
 /// The address of a member of a group comes from its payload, and its deletion has a query or another method.
 #[rstest]
 #[case::query("{path: '/groups/{{/group}}/members/{{/user}}', query: {notify: 'false'}}")]
+#[case::revision("{path: '/groups/{{/group}}/members/{{/user}}', query: {rev: '{{$observed.user}}'}}")]
 #[case::method("{method: POST, path: '/groups/{{/group}}/members/{{/user}}/remove'}")]
 #[tokio::test]
 async fn a_renamed_file_of_an_address_in_the_payload_deletes_nothing(#[case] delete: &str) {

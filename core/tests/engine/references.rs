@@ -414,3 +414,25 @@ async fn a_reference_leads_to_the_declared_names_of_the_other_resource(#[values(
         assert_eq!((report.stats.created, report.outcome), (created, Outcome::Succeeded), "{report:?}");
     }
 }
+
+/// What the server has is not known when the references are found.
+#[rstest]
+#[case::header(
+    "query: {rev: '{{$observed.size}}'}, headers: {X-Group: '{{ref \"/groups/staff\" \"/number\"}}'}"
+)]
+#[case::one_text("query: {rev: '{{$observed.size}}-{{ref \"/groups/staff\" \"/number\"}}'}")]
+#[tokio::test]
+async fn references_beside_present_values_are_read(#[case] update: &str) {
+    let collections = vec!["/groups".to_owned(), "/items".to_owned()];
+    let mut scene = Scene::new(Config { collections, ..Config::default() });
+    scene.write("items/_/metadata.yaml", &format!("operations: {{update: {{{update}}}}}"));
+    scene.declare("/groups/staff", &json!({"id": "staff", "number": 7}));
+    scene.declare("/items/a", &json!({"id": "a", "size": 2}));
+    for item in ["/groups/staff", "/items/a"] {
+        let id = item.rsplit('/').next();
+        scene.server().put_by_hand(item, json!({"id": id, "number": 7, "size": 1}));
+    }
+    scene.declare("/groups/staff", &json!({"id": "staff", "number": 7, "size": 1}));
+    let report = scene.run(Reading::Each).await;
+    assert_eq!((report.outcome, report.stats.updated), (Outcome::Succeeded, 1), "{report:?}");
+}

@@ -134,13 +134,20 @@ async fn a_moved_resource_is_deleted_after_its_create(#[case] creates: bool) {
 /// A service that was declared beside another one of this name is not the other one. A service that the same commit
 /// declares for another host may be the one that was moved there.
 #[rstest]
-#[case::beside(&["web1", "web2"], 1)]
-#[case::moved(&["web2"], 0)]
+#[case::beside(&["web1", "web2"], "", 1)]
+#[case::revision(&["web1", "web2"], ", query: {rev: '{{$observed.host}}'}", 1)]
+#[case::moved(&["web2"], "", 0)]
 #[tokio::test]
-async fn a_name_below_another_parent_is_another_resource(#[case] before: &[&str], #[case] pruned: usize) {
+async fn a_name_below_another_parent_is_another_resource(
+    #[case] before: &[&str],
+    #[case] query: &str,
+    #[case] pruned: usize,
+) {
     let config = || Config { collections: vec!["/services".to_owned()], ..Config::default() };
-    let (former, world) =
-        (World::new(config(), &[LISTED_SERVICES]), World::new(config(), &[LISTED_SERVICES]));
+    let delete = "delete: {path: './{{/host}}!{{/name}}'";
+    let metadata = LISTED_SERVICES.1.replace(delete, &format!("{delete}{query}"));
+    let services = [(LISTED_SERVICES.0, metadata.as_str())];
+    let (former, world) = (World::new(config(), &services), World::new(config(), &services));
     for host in before {
         former.declare(&format!("hosts/{host}/services/http/resource.json"), r#"{"name":"http"}"#);
     }
@@ -347,17 +354,23 @@ operations:
 
 /// Each run would overwrite one of them with the other.
 #[rstest]
-#[case::resources("delete", Outcome::PartiallyFailed, 0)]
-#[case::parts_of_one("keep", Outcome::Succeeded, 2)]
+#[case::resources("delete", "", Outcome::PartiallyFailed, 0)]
+#[case::revision("delete", ", query: {rev: '{{$observed.id}}'}", Outcome::PartiallyFailed, 0)]
+#[case::parts_of_one("keep", "", Outcome::Succeeded, 2)]
 #[tokio::test]
 async fn two_files_with_one_address_are_one_resource(
     #[case] on_remove: &str,
+    #[case] query: &str,
     #[case] outcome: Outcome,
     #[case] updated: usize,
 ) {
     let server = ApiServer::start(&["/routes"], |request, store| request.rest(store, Ids::Stated("id")));
     server.put("/routes/r", json!({"id": "r", "to": "z", "from": "z"}));
     let (path, metadata) = routes(on_remove);
+    let metadata = ["update", "delete"].iter().fold(metadata, |metadata, operation| {
+        let path = format!("{operation}: {{path: '/routes/{{{{/id}}}}'");
+        metadata.replace(&path, &format!("{path}{query}"))
+    });
     let world = World::new(Config::default(), &[(path, &metadata)]);
     world.declare("hosts/a/routes/r/resource.json", r#"{"id":"r","to":"a"}"#);
     world.declare("hosts/b/routes/r/resource.json", r#"{"id":"r","from":"b"}"#);

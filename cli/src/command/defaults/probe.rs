@@ -106,7 +106,7 @@ impl Probe {
 
     /// Returns the paths of the requests that name the resource.
     fn addresses(&self) -> Result<[String; 2], Failure> {
-        let evaluation = self.resource.evaluation()?;
+        let evaluation = self.resource.evaluation()?.unobserved();
         let path = |operation| Ok::<_, Failure>(evaluation.render(operation)?.path);
         Ok([path(OperationName::Get)?, path(OperationName::Delete)?])
     }

@@ -130,7 +130,7 @@ fn section(
             return Ok(rules.on_collection_with(path, Some(&Unread), None)?.section(operation)?);
         }
         let resource = Resource::by_path(path.clone(), Arc::clone(rules))?;
-        Ok(resource.evaluation_with(Some(&Unread))?.section(operation)?)
+        Ok(resource.evaluation_with(Some(&Unread))?.unobserved().section(operation)?)
     };
     rendered().unwrap_or_else(|_| rules.resolved().operation(operation).section())
 }
@@ -166,7 +166,7 @@ pub fn template(arguments: &TemplateArguments, invocation: &Invocation) -> Resul
     let workspace = block_on_local(Workspace::local(invocation))?;
     let (tree, metadata) = (workspace.tree.as_ref(), &workspace.metadata);
     let resource = Resource::written(tree, metadata, target.path, input.value, input.descriptor)?;
-    let evaluation = resource.evaluation_with(Some(&Unread))?;
+    let evaluation = resource.evaluation_with(Some(&Unread))?.unobserved();
     let rendered = evaluation.render(OperationName::Update)?;
     let Some(body) = evaluation.body(OperationName::Update, &rendered, &resource.payload)? else {
         return Ok(());

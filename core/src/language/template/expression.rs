@@ -6,7 +6,7 @@ use super::ast::{Call, Command, Expression, Pipeline, Slot, Term};
 use super::error::{Place, TemplateError};
 use super::function::{Function, Signature, unknown};
 use super::lexer::{Action, Token, TokenKind};
-use super::{MAX_NESTING, print};
+use super::{Kind, MAX_NESTING, print};
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
@@ -47,6 +47,7 @@ impl<'a> Cursor<'a> {
 /// The parser of expressions, with the names that are visible to them.
 pub(super) struct Expressions<'t> {
     pub(super) text: &'t str,
+    kind: Kind,
     /// The names of the visible variables, by slot.
     pub(super) variables: Vec<String>,
     /// The maximum number of variables that were visible at the same time.
@@ -63,9 +64,10 @@ pub(super) struct Expressions<'t> {
 }
 
 impl<'t> Expressions<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(super) fn new(text: &'t str, kind: Kind) -> Self {
         Self {
             text,
+            kind,
             variables: Vec::new(),
             slots: 0,
             pointers: Vec::new(),
@@ -224,10 +226,22 @@ impl<'t> Expressions<'t> {
             return Ok(Term::Root);
         }
         match self.declared(action, name, at) {
-            Err(_) if name == "observed" => {
-                self.observes = true;
-                Ok(Term::Observed)
-            }
+            Err(_) if name == "observed" => match self.kind {
+                Kind::Query | Kind::Header => {
+                    self.observes = true;
+                    Ok(Term::Observed)
+                }
+                Kind::Jq => {
+                    Err(self.error_at(action, at, "write $observed outside of {{ }}, as a variable of jq"))
+                }
+                // A user of the server could let the request address another resource.
+                Kind::Path | Kind::RemoteCollectionPath | Kind::ResourcePath | Kind::Method => Err(self
+                    .error_at(
+                        action,
+                        at,
+                        "$observed can only be used in the query, the headers and the body",
+                    )),
+            },
             slot => slot.map(Term::Variable),
         }
     }

@@ -33,7 +33,7 @@
 //! Missing and empty values, null, `false` and zero are false.
 //!
 //! ```
-//! use declarest_core::language::template::{DerivedFields, Kind, Scope, Target, Template};
+//! use declarest_core::language::template::{DerivedFields, Kind, Observed, Scope, Target, Template};
 //! use declarest_core::path::{LogicalPath, PathNames};
 //! use declarest_core::payload::{PayloadType, decode};
 //!
@@ -49,7 +49,7 @@
 //!     remote_id: "t1",
 //!     derived: &DerivedFields::default(),
 //!     values: None,
-//!     observed: None,
+//!     observed: Observed::Nothing,
 //! };
 //! assert_eq!(template.render(&scope)?, "/v2/rio/tills/3");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -85,7 +85,7 @@ pub use derive::{DerivedFields, derive_fields};
 pub use error::{Place, TemplateError};
 pub use identity::{IdentityError, IdentityTemplate};
 pub use pattern::{OperationSources, PathPattern, PatternSources, path_patterns};
-pub use scope::Scope;
+pub use scope::{Observed, Scope};
 pub use target::{Descendants, Target};
 
 /// The maximum length of a rendered text, in bytes.

@@ -24,7 +24,8 @@ pub(super) struct Parsed {
 
 /// Parses `text`.
 pub(super) fn parse(text: &str, kind: Kind) -> Result<Parsed, TemplateError> {
-    let mut parser = Parser { expressions: Expressions::new(text), kind, pieces: lex(text)?.into_iter() };
+    let mut parser =
+        Parser { expressions: Expressions::new(text, kind), kind, pieces: lex(text)?.into_iter() };
     let (nodes, ending) = parser.nodes()?;
     let expressions = parser.expressions;
     match ending {

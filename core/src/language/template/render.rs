@@ -8,7 +8,7 @@ use super::error::{Fault, Place, TemplateError};
 use super::field::{is_descendant_field, is_path_field};
 use super::function::Function;
 use super::operand::{Operand, View};
-use super::scope::Scope;
+use super::scope::{Observed, Scope};
 use super::sink::{Latitude, Sink};
 use super::{MAX_WORK, Template};
 
@@ -191,15 +191,20 @@ impl<'r> Evaluator<'r> {
             Term::Literal(value) => Operand::Value(value),
             Term::Dot => self.dot.clone(),
             Term::Root => Operand::Root,
-            Term::Observed => self.scope.observed.map_or(Operand::Missing, Operand::Value),
+            Term::Observed => self.scope.observed.operand(),
             Term::Variable(slot) => self.variables.get(*slot).cloned().unwrap_or(Operand::Missing),
             Term::Pointer(pointer) => call::at_pointer(pointer, self.scope),
             Term::Group(pipeline) => self.pipeline(pipeline)?,
+            Term::Fields { of, .. } if self.is_unknown(of) => self.scope.observed.operand(),
             Term::Fields { of, names } => {
                 let of = self.term(of)?;
                 names.iter().try_fold(of, |of, name| call::field(&of, name, self.scope))?
             }
         })
+    }
+
+    fn is_unknown(&self, term: &Term) -> bool {
+        matches!((term, self.scope.observed), (Term::Observed, Observed::Unknown))
     }
 
     /// Counts evaluations and the bytes that functions return, to limit the work for any payload.

@@ -43,8 +43,35 @@ pub struct Scope<'a> {
     pub derived: &'a DerivedFields,
     /// The values of other resources; without them, `ref` is an error.
     pub values: Option<&'a dyn ReferenceValues>,
-    /// The content of the resource on the server, for `$observed`; `None` except in updates and deletions.
-    pub observed: Option<&'a Value>,
+    /// The content of the resource on the server, for `$observed`.
+    pub observed: Observed<'a>,
+}
+
+/// The content of the resource on the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Observed<'a> {
+    /// There is none, as in all operations except updates and deletions.
+    #[default]
+    Nothing,
+    /// It is not known. Each of its members is an empty text, so that the rest of a request can be rendered.
+    Unknown,
+    /// This content.
+    Content(&'a Value),
+}
+
+impl<'a> Observed<'a> {
+    /// Returns the content, if it is known.
+    pub fn content(self) -> Option<&'a Value> {
+        if let Self::Content(content) = self { Some(content) } else { None }
+    }
+
+    pub(super) fn operand(self) -> Operand<'a> {
+        match self {
+            Self::Nothing => Operand::Missing,
+            Self::Unknown => Operand::Field(""),
+            Self::Content(content) => Operand::Value(content),
+        }
+    }
 }
 
 impl<'a> Scope<'a> {

@@ -53,8 +53,8 @@ pub use model::{
 };
 pub use pagination::{Numbered, Pagination, PaginationStyle};
 pub use schema::json_schema;
-pub(super) use validate::NO_HEADER_NAME;
 pub use validate::read;
+pub(super) use validate::{NO_HEADER_NAME, any_in_body};
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::language::jq::{Origin, Program};
 use crate::language::template::{IdentityTemplate, Kind, Template};
-use crate::payload::PayloadType;
 use crate::payload::pointer::Pointer;
+use crate::payload::{PayloadType, Value};
 use crate::repository::{is_profile_name, sidecar_file};
 
 /// The fault of a key of `headers` that is not a header name.
@@ -134,24 +134,40 @@ fn check_operations(section: &OperationsSection) -> Outcome {
         if operation.pagination.is_some() && *name != OperationName::List {
             return invalid(format!("operations.{name}.pagination"), "only list has pages; remove it");
         }
-        check_operation(&format!("operations.{name}"), operation)?;
+        check_operation(*name, operation)?;
     }
     Ok(())
 }
 
-fn check_operation(field: &str, operation: &OperationSection) -> Outcome {
+fn check_operation(name: OperationName, operation: &OperationSection) -> Outcome {
+    let field = &format!("operations.{name}");
+    let may_observe = matches!(name, OperationName::Update | OperationName::Delete);
+    let check_observed = |field: &str, observes: bool| {
+        if observes && !may_observe {
+            invalid(field, "only update and delete have $observed")
+        } else {
+            Ok(())
+        }
+    };
+    let check_value = |kind, field: &str, text: &str| -> Outcome {
+        let parsed = Template::parse(text, kind);
+        let observes = parsed.as_ref().is_ok_and(Template::observes);
+        valid(field, parsed.map(drop)).and_then(|()| check_observed(field, observes))
+    };
     template(Kind::Method, &format!("{field}.method"), operation.method.as_ref())?;
     template(Kind::Path, &format!("{field}.path"), operation.path.as_ref())?;
     for (name, value) in operation.query.iter().flatten() {
-        template(Kind::Query, &format!("{field}.query.{name}"), Some(value))?;
+        check_value(Kind::Query, &format!("{field}.query.{name}"), value)?;
     }
     for (name, value) in operation.headers.iter().flat_map(super::Headers::iter) {
         let field = format!("{field}.headers.{name}");
         if HeaderName::from_bytes(name.as_bytes()).is_err() {
             return invalid(field, NO_HEADER_NAME);
         }
-        template(Kind::Header, &field, Some(&value.to_owned()))?;
+        check_value(Kind::Header, &field, value)?;
     }
+    let observes = operation.body.as_ref().is_some_and(|body| any_in_body(body, &Template::observes));
+    check_observed(&format!("{field}.body"), observes)?;
     check_transforms(field, operation.transforms.as_ref())?;
     if let Some(absent) = &operation.absent {
         check_absent(&format!("{field}.absent"), absent)?;
@@ -172,6 +188,16 @@ fn check_operation(field: &str, operation: &OperationSection) -> Outcome {
         jq(&field, &assertion.jq)?;
     }
     Ok(())
+}
+
+/// Whether `test` is true for a template in a body.
+pub(in crate::metadata) fn any_in_body(body: &Value, test: &dyn Fn(&Template) -> bool) -> bool {
+    match body {
+        Value::String(text) => {
+            text.contains("{{") && Template::parse(text, Kind::Query).is_ok_and(|template| test(&template))
+        }
+        _ => body.children().any(|child| any_in_body(child, test)),
+    }
 }
 
 fn check_absent(field: &str, absent: &AbsentSection) -> Outcome {

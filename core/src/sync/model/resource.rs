@@ -196,6 +196,11 @@ impl Resource {
         Ok(self.rules.on_resource_with(subject, values, declared.as_ref())?.reading(reader))
     }
 
+    /// Returns the evaluation for requests that are compared, and not sent.
+    pub(crate) fn unobserved(&self) -> Result<Evaluation<'_>, SyncError> {
+        Ok(self.evaluation()?.unobserved())
+    }
+
     /// Returns the references in the templates of its rules.
     pub(crate) fn template_references(&self) -> Vec<Reference> {
         if self.rules.refers() { self.recorded(Recorder::default()) } else { Vec::new() }
@@ -212,7 +217,9 @@ impl Resource {
             // The list of a collection is read with values of its own, unless it is the only place of its members.
             let from_list = self.rules.reads_from_list();
             let is_read = |name: &OperationName| from_list || *name != OperationName::List;
-            evaluation.visit_templates(&OperationName::ALL.into_iter().filter(is_read).collect::<Vec<_>>());
+            evaluation
+                .unobserved()
+                .visit_templates(&OperationName::ALL.into_iter().filter(is_read).collect::<Vec<_>>());
         }
         recorder.into_references()
     }

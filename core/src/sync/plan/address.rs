@@ -18,6 +18,8 @@ pub struct Address {
 }
 
 impl Address {
+    /// Returns the address of a request by an [unobserved](Evaluation::unobserved) evaluation, so that it does not depend on
+    /// what the server has.
     pub fn of(evaluation: &Evaluation<'_>, operation: OperationName) -> Result<Self, SyncError> {
         let Request { path, query, body, .. } = request(evaluation, operation, &Value::Null)?;
         Ok(Self { path, query, body: body.map(|body| body.bytes) })
@@ -54,14 +56,14 @@ pub fn stated_addresses(declared: &Resource) -> Option<[Address; 3]> {
     if !states_address(rules) || is_part || rules.names_ids() || refers(declared) {
         return None;
     }
-    let evaluation = declared.evaluation().ok()?;
+    let evaluation = declared.unobserved().ok()?;
     let address = |operation| Address::of(&evaluation, operation).ok();
     Some([address(OperationName::Get)?, address(OperationName::Update)?, address(OperationName::Delete)?])
 }
 
 /// Whether an address of the resource has a reference without a value.
 pub fn has_unfilled_address(declared: &Resource) -> bool {
-    let Ok(evaluation) = declared.evaluation() else { return false };
+    let Ok(evaluation) = declared.unobserved() else { return false };
     let is_unfilled = |operation| match request(&evaluation, operation, &Value::Null) {
         Ok(request) => is_unfilled(&request),
         Err(error) => error.lacks_reference(),

@@ -123,7 +123,7 @@ impl Claimants {
         beside: &Beside,
     ) -> Result<Option<LogicalPath>, SyncError> {
         let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
-        let evaluation = at.evaluation()?;
+        let evaluation = at.unobserved()?;
         let collection = evaluation.remote_collection();
         let rendered = Address::alone(&evaluation, &at.rules).ok();
         let read_at = observed.read_at.as_deref();
@@ -217,7 +217,7 @@ impl Claimants {
         let read = if at.rules.reads_from_list() { OperationName::List } else { OperationName::Get };
         // Two ways to read one resource may have one address for its deletion.
         let differ = [read, OperationName::Delete].into_iter().all(|operation| {
-            let address = |resource: &Resource| Address::of(&resource.evaluation()?, operation);
+            let address = |resource: &Resource| Address::of(&resource.unobserved()?, operation);
             matches!((address(at), address(&there)), (Ok(own), Ok(other)) if own != other)
         });
         Ok(lacking.is_none() && differ)

@@ -201,7 +201,7 @@ fn claim(
             Err(error) => return Err(error),
         }
     }
-    let evaluation = declared.evaluation()?;
+    let evaluation = declared.unobserved()?;
     let address = Address::alone(&evaluation, &declared.rules);
     // An address that metadata states decides whether it is the same resource, unless only a list shows it.
     let decides = states_address(&declared.rules) && !declared.rules.reads_from_list();

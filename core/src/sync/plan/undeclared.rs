@@ -16,7 +16,7 @@ use super::claimants::{Beside, Claimants};
 use super::claims::{Claim, Claims};
 use super::decide;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Entry, Rules};
+use crate::metadata::{Entry, OperationName, Rules};
 use crate::path::{LogicalPath, is_within};
 use crate::repository::{self, Revision, Tree};
 use crate::server::Request;
@@ -180,7 +180,7 @@ impl Candidates {
                 "its request has a placeholder or a reference, which only a declared resource can have";
             return Err(SyncError::NotDeleted(format!("{}: {reason}", declared.path)));
         }
-        if let Some(path) = self.declared_below(&declared.path, &deletion).await? {
+        if let Some(path) = self.declared_below(declared, &deletion).await? {
             return Ok(Fate::Kept(kept_for_others(format!(
                 "Git declares {path}, which the server has at its address or below"
             ))));
@@ -244,16 +244,16 @@ impl Candidates {
     /// Metadata can address it there, wherever the repository has it.
     async fn declared_below(
         &self,
-        path: &LogicalPath,
+        candidate: &Resource,
         deletion: &Action,
     ) -> Result<Option<LogicalPath>, SyncError> {
-        let Some(Request { method, path: removed, query, body, .. }) =
-            deletion.call().map(|call| &call.request)
+        let Some(Request { method, path: removed, body, .. }) = deletion.call().map(|call| &call.request)
         else {
             return Ok(None);
         };
         // Servers of remote procedures have one path for all resources.
-        if *method != Method::DELETE || !query.is_empty() || body.is_some() {
+        let is_procedure = body.is_some() || candidate.rules.names_in_query(OperationName::Delete);
+        if *method != Method::DELETE || is_procedure {
             return Ok(None);
         }
         let is_below = |claim: &&Claim| {
@@ -261,7 +261,7 @@ impl Candidates {
             is_within(&claim.collection) || claim.address.as_ref().is_some_and(|at| is_within(&at.path))
         };
         for (collection, declared) in
-            self.claims.all(path).await?.iter().filter(|(_, declared)| declared.addressed)
+            self.claims.all(&candidate.path).await?.iter().filter(|(_, declared)| declared.addressed)
         {
             if let Some(claim) = self.claims.of(collection, declared).await?.iter().find(is_below) {
                 return Ok(Some(claim.path.clone()));

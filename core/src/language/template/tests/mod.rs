@@ -80,7 +80,7 @@ impl Resource {
             remote_id: &self.remote_id,
             derived: &self.derived,
             values: None,
-            observed: None,
+            observed: Observed::Nothing,
         }
     }
 

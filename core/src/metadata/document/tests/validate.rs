@@ -232,3 +232,29 @@ fn placeholders(#[case] entry: &str, #[case] expected: &str) {
     let entries = document.resource.unwrap().externalized_attributes.unwrap();
     assert_eq!(entries[0].placeholder("open-0.sh"), expected);
 }
+
+#[rstest]
+#[case(
+    "{create: {query: {rev: '{{$observed.rev}}'}}}",
+    "operations.create.query.rev: only update and delete have $observed"
+)]
+#[case(
+    "{get: {headers: {If-Match: '{{$observed.rev}}'}}}",
+    "operations.get.headers.If-Match: only update and delete have $observed"
+)]
+#[case(
+    "{list: {body: {revs: ['{{if $observed}}1{{end}}']}}}",
+    "operations.list.body: only update and delete have $observed"
+)]
+#[case(
+    "{delete: {path: './{{$observed.slug}}'}}",
+    "operations.delete.path: cannot parse {{$observed.slug}} (line 1, column 5): $observed can only be used in the query, the headers and the body"
+)]
+#[case(
+    "{update: {transforms: [{jqExpression: '.rev = {{$observed.rev}}'}]}}",
+    "operations.update.transforms[0].jqExpression: cannot parse {{$observed.rev}} (line 1, column 10): write $observed outside of {{ }}, as a variable of jq"
+)]
+fn present_values_have_their_places(#[case] operations: &str, #[case] expected: &str) {
+    let error = yaml(&format!("operations: {operations}")).validate(true).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+}
