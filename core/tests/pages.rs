@@ -377,7 +377,7 @@ const FIXED: &str = "operations: {list: {pagination: {style: page, parameter: pa
         ("GET /orders", 200, "<?page=2>; rel=next", r#"[{"id":1}]"#),
         ("GET /orders?page=2", 200, "", "{}"),
     ],
-    "ValidationError: list of /orders: page 2: list of /orders: the response is an object without an array; select the entries in operations.list.transforms in orders/_/metadata.yaml"
+    "ValidationError: list of /orders: page 2: the response is an object without an array; select the entries in operations.list.transforms in orders/_/metadata.yaml"
 )]
 #[case::no_url(
     "operations: {list: {pagination: {style: next, pointer: /rest}}}",

@@ -97,23 +97,6 @@ impl Mirror {
         self.inner.handles.damage().is_some()
     }
 
-    /// Moves the mirror in `from` to `to` if it has this binding and `to` has no mirror. Other files in `from` are
-    /// not touched. The mirror must not be open.
-    pub fn relocate(from: &Path, to: &Path, binding: &str) -> Result<(), RepositoryError> {
-        let (old, new) = (Place::at(from, binding), Place::at(to, binding));
-        let bound =
-            |place: &Place| fs::read_to_string(&place.binding).is_ok_and(|text| text == place.bound_to);
-        if !bound(&old) || new.binding.exists() || new.repository.exists() {
-            return Ok(());
-        }
-        let moved = |from: &Path, to: &Path| fs::rename(from, to).map_err(RepositoryError::io("move", from));
-        fs::create_dir_all(to).map_err(RepositoryError::io("create", to))?;
-        moved(&old.repository, &new.repository)?;
-        moved(&old.binding, &new.binding)?;
-        old.remove_directory();
-        Ok(())
-    }
-
     /// Removes the mirror in `directory`, and the directory itself if nothing else is in it. The mirror must not be
     /// open.
     pub fn remove(directory: &Path) -> Result<(), RepositoryError> {

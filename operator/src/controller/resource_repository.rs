@@ -193,20 +193,15 @@ async fn open_mirror(
     let key = object.key();
     let state = context.directories.repository(&ResourceRepository::owner(&key));
     let settled = volumes::settle(context, object, state).await?;
-    let (directory, earlier) = (settled.directory, settled.earlier);
-    status.local_path = Some(directory.display().to_string());
+    status.local_path = Some(settled.directory.display().to_string());
     // Open the mirror, when no other task does.
-    let place = Place { directory, binding: format!("{} {url}", object.uid().unwrap_or_default()) };
+    let binding = format!("{} {url}", object.uid().unwrap_or_default());
+    let place = Place { directory: settled.directory, binding };
     let (pools, turn) = (Arc::clone(pools), pools.mirrors.turn(&key).await);
     let policies = context.caches.policies.clone();
     // The turn is moved into the blocking work, which cannot be cancelled: the turn must not end before it.
     let opened = blocking(move || {
         directories::ensure_private(&place.directory).map_err(|error| Failure::internal(&error))?;
-        if let Some(earlier) = earlier
-            && let Err(error) = Mirror::relocate(&earlier, &place.directory, &place.binding)
-        {
-            tracing::warn!(%error, "cannot move the mirror of an earlier version; it is fetched again");
-        }
         let mirror = pools.mirrors.open(&turn, &key, &place).map_err(|error| failure(&error))?;
         if let Err(error) = unpin_deleted(&mirror, &policies) {
             tracing::warn!(%error, "cannot remove the pins of deleted policies");

@@ -27,8 +27,6 @@ pub struct Place {
     pub directory: PathBuf,
     /// The mount point, if the data is on a claim.
     pub mounted: Option<PathBuf>,
-    /// The place on the claim that earlier versions used, which objects of other kinds could share.
-    pub earlier: Option<PathBuf>,
     /// A note for the user about the place.
     pub note: Option<String>,
 }
@@ -47,7 +45,7 @@ pub fn claim_name<K: Kind>(object: &K) -> Option<String> {
 /// `DependencyInvalid` if an existing claim is missing, or the claim to create exists and has another owner.
 pub async fn settle<K: Kind>(context: &Context, object: &K, state: PathBuf) -> Result<Place, Failure> {
     let Some(((storage, naming), claim)) = object.storage().zip(claim_name(object)) else {
-        return Ok(Place { directory: state, mounted: None, earlier: None, note: None });
+        return Ok(Place { directory: state, mounted: None, note: None });
     };
     let key = object.key();
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -84,14 +82,14 @@ pub async fn settle<K: Kind>(context: &Context, object: &K, state: PathBuf) -> R
     // Use the claim if it is mounted.
     let mounted = context.directories.claim(&key.namespace, &claim);
     if tokio::fs::metadata(&mounted).await.is_ok_and(|found| found.is_dir()) {
-        let (directory, earlier) = (K::owner(&key).below(&mounted), Some(mounted.join(&key.name)));
-        return Ok(Place { directory, mounted: Some(mounted), earlier, note: joined(&notes) });
+        let directory = K::owner(&key).below(&mounted);
+        return Ok(Place { directory, mounted: Some(mounted), note: joined(&notes) });
     }
     notes.push(format!(
         "PersistentVolumeClaim {claim} is not mounted at {}; data is stored in the operator's state directory",
         mounted.display()
     ));
-    Ok(Place { directory: state, mounted: None, earlier: None, note: joined(&notes) })
+    Ok(Place { directory: state, mounted: None, note: joined(&notes) })
 }
 
 fn joined(notes: &[String]) -> Option<String> {

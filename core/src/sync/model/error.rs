@@ -98,9 +98,8 @@ pub enum SyncError {
         ids = abridged(.1)
     )]
     Doubled(LogicalPath, Vec<String>),
-    /// A page after the first one failed. Then the whole list fails, because the missing pages may show further
-    /// resources.
-    #[error("list of {0}: page {1}: {2}")]
+    /// A page after the first one failed, so the list fails: the missing pages may show further resources.
+    #[error("list of {0}: page {1}: {cause}", cause = .2.to_string().replacen(&format!("list of {}: ", .0), "", 1))]
     Page(LogicalPath, usize, #[source] Box<SyncError>),
     /// The transforms of this resource need it themselves, or resources nest too deep.
     #[error(
