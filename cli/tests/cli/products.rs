@@ -388,6 +388,26 @@ fn a_singleton_is_only_updated() {
     assert_eq!(place.server.writes().len(), 2);
 }
 
+/// The `id` in the settings of a realm is not their address, and that of another resource.
+#[test]
+fn a_member_of_a_singleton_is_not_its_address() {
+    let server = ApiServer::rest(&["/realms/r"], Ids::Stated("none"));
+    server.put("/realms/r/settings", json!({"id": 8, "mail": "a"}));
+    server.put("/realms/r/8", json!({"id": 8, "mail": "of another"}));
+    let place = Place::new(server, &[("realms/r/settings/metadata.yaml", "resource: {singleton: true}\n")]);
+    let run = place.run(&["resource", "save", "/realms/r/settings"]);
+    assert_eq!(run.code, 0, "{run}");
+    let file = "repo/realms/r/settings/resource.json";
+    place.home.write(file, &place.home.read(file).replace("\"a\"", "\"b\""));
+    let run = place.run(&["resource", "apply", "/realms/r/settings"]);
+    assert_eq!(
+        (run.code, place.server.writes()),
+        (0, vec!["PUT /realms/r/settings 200".to_owned()]),
+        "{run}"
+    );
+    assert_eq!(place.server.get("/realms/r/8").unwrap()["mail"], "of another");
+}
+
 /// The server never returns a password.
 fn users(request: &Request, store: &mut Store) -> Answer {
     match (request.method.as_str(), store.get(&request.path)) {

@@ -39,6 +39,18 @@ impl IdentityRules {
         Self { id, alias, explicit_id, explicit_alias, path_names: PathNames::default() }
     }
 
+    /// Returns the rules of a resource whose name is the last segment of its path, unless metadata states another one. A
+    /// member `id` of its payload is not its name.
+    #[must_use]
+    pub fn of_singleton(self) -> Self {
+        let by_path = || IdentityTemplate::of_pointer(Pointer::from_token("remoteID"));
+        Self {
+            id: if self.explicit_id { self.id } else { by_path() },
+            alias: if self.explicit_alias { self.alias } else { by_path() },
+            ..self
+        }
+    }
+
     /// Returns the rules for paths whose segments name resources in another way.
     #[must_use]
     pub fn with_path_names(self, path_names: PathNames) -> Self {

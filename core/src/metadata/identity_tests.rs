@@ -53,6 +53,16 @@ fn identifies(
     assert_eq!(rules.any_explicit(), id.is_some() || alias.is_some());
 }
 
+/// The payload of settings may have a member `id`.
+#[rstest]
+#[case(None, "rio")]
+#[case(Some("/id"), "7")]
+fn a_singleton_has_the_name_in_its_path(#[case] id: Option<&str>, #[case] expected: &str) {
+    let rules = IdentityRules::new(id.map(template), None).of_singleton();
+    let identity = rules.identify(&shop(), &json(r#"{"id": 7}"#)).unwrap();
+    assert_eq!((identity.alias.as_str(), identity.remote_id.as_str()), ("rio", expected));
+}
+
 #[rstest]
 #[case("{{lowercase name}}", "{}", "/name has no value")]
 #[case("/name", r#"{"name": "a/b"}"#, "identity template \"/name\" renders an invalid name")]

@@ -147,6 +147,7 @@ impl Rules {
             identity("resource.id", &resolved.id)?,
             identity("resource.alias", &resolved.alias)?,
         );
+        let identity = if resolved.singleton { identity.of_singleton() } else { identity };
         let identity = identity.with_path_names(resolved.path_names.unwrap_or_default());
         let collection = resolved.remote_collection_path.as_deref();
         let collection = collection.map(|text| Template::parse(text, Kind::RemoteCollectionPath)).transpose();
@@ -465,6 +466,13 @@ impl OperationRules {
         let parse = |text: &str, kind, key: &str| {
             Template::parse(text, kind).map_err(|error| template(&field(key), &error))
         };
+        // A member `id` in the payload of a singleton is not its name.
+        let is_named_by_path = resolved.singleton && resolved.id.is_none();
+        let default = match default_path(operation) {
+            "." => ".",
+            _ if is_named_by_path => "./{{/remoteID}}",
+            default => default,
+        };
         let mut headers = Vec::new();
         for (name, value) in said.headers.iter() {
             let key = format!("headers.{name}");
@@ -478,7 +486,7 @@ impl OperationRules {
             .map(|(name, value)| Ok((name.clone(), parse(value, Kind::Query, &format!("query.{name}"))?)));
         Ok(Self {
             method: said.method.as_deref().map(|text| parse(text, Kind::Method, "method")).transpose()?,
-            path: parse(said.path.as_deref().unwrap_or(default_path(operation)), Kind::Path, "path")?,
+            path: parse(said.path.as_deref().unwrap_or(default), Kind::Path, "path")?,
             query: query.collect::<Result<_, DocumentError>>()?,
             headers,
             steps: Steps::compile(resolved, operation)?,

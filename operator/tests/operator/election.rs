@@ -17,6 +17,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, watch};
 
+use crate::support::api_server::{ApiServer, Ids};
 use crate::support::cluster::OPERATOR_NAMESPACE;
 use crate::support::git_remote::GitRemote;
 use crate::support::world::{World, declarest, is_true};
@@ -103,6 +104,44 @@ async fn a_standby_takes_over_soon_after_a_crash_and_at_once_after_a_stop() {
     assert!(tokio::task::block_in_place(|| second.terminate()).success(), "{}", second.log_tail());
     let after_stop = leads(&third).await.duration_since(stopped);
     assert!(after_stop < jiff::SignedDuration::try_from(handover()).unwrap(), "{after_stop}");
+}
+
+/// The other replica has written a value that the record of the first one does not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_write_only_attributes_does_not_outlast_the_term_of_another_leader() {
+    let _turn = TURN.lock().await;
+    let git = GitRemote::new();
+    git.write("users/_/metadata.yaml", "resource: {writeOnlyAttributes: [/password]}\n");
+    let commit = |password: &str| {
+        git.write("users/ana/resource.json", json!({"id": "ana", "password": password}).to_string());
+        git.commit(password);
+        git.push();
+        git.head()
+    };
+    let server = ApiServer::rest(&["/users"], Ids::Stated("id"));
+    let mut first = World::start_elected(&[], &[]).await;
+    let head = commit("one");
+    first.create_repository(&git.file_url(), Value::Null).await;
+    first.create_server(json!({"baseURL": server.url()})).await;
+    first.create_policy(json!({})).await;
+    first.applied(&head).await;
+
+    let mut second = first.start_replica(&[]).await;
+    stands(&second).await;
+    assert!(tokio::task::block_in_place(|| first.terminate()).success(), "{}", first.log_tail());
+    leads(&second).await;
+    let head = commit("two");
+    second.notify().await;
+    second.applied(&head).await;
+
+    first.launch().await;
+    stands(&first).await;
+    assert!(tokio::task::block_in_place(|| second.terminate()).success(), "{}", second.log_tail());
+    leads(&first).await;
+    let head = commit("one");
+    first.notify().await;
+    first.applied(&head).await;
+    assert_eq!(server.get("/users/ana"), Some(json!({"id": "ana", "password": "one"})));
 }
 
 /// The limit of one request per second delays the first look at all objects by more than the renew deadline.
