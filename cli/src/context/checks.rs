@@ -115,7 +115,10 @@ impl Check<'_> {
             && openapi.0.contains("://")
             && !openapi.0.to_ascii_lowercase().starts_with("https://")
         {
-            return self.problem("managedServer.http.openapi", "must be a local file or an https URL");
+            return self.problem(
+                "managedServer.http.openapi",
+                "must be a local file or an https URL; save the document of a server without TLS to a file",
+            );
         }
         http.auth.as_ref().map_or(Ok(()), |auth| self.auth(auth))?;
         self.proxy("managedServer.http.proxy", http.proxy.as_ref())

@@ -180,7 +180,7 @@ fn each_mistake_is_reported_with_its_place() {
     line 6, column 28: contexts[0].managedServer.http.url: must not contain a user or password; configure auth instead
     line 10, column 9: contexts[0].managedServer.http.healthCheck: must not have a query; use a path without a query
     line 10, column 9: contexts[0].managedServer.http.healthCheck: must be a path, or a URL with the scheme, host and port of url
-    line 10, column 9: contexts[0].managedServer.http.openapi: must be a local file or an https URL
+    line 10, column 9: contexts[0].managedServer.http.openapi: must be a local file or an https URL; save the document of a server without TLS to a file
     line 10, column 17: contexts[0].managedServer.http.proxy.http: must be an http:// or https:// URL with a host
     line 10, column 17: contexts[0].managedServer.http.proxy.http: contains credentials in addition to the auth block; remove one of them
     line 10, column 9: contexts[0].managedServer.http.requestThrottling: has none of maxConcurrentRequests, requestsPerSecond; set at least one

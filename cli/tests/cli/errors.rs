@@ -112,7 +112,7 @@ fn failures_are_records_on_request() {
     let run = world.run(&["resource", "diff", "/shops", "--error-format", "json"]);
     assert_eq!(run.code, 2, "{run}");
     insta::assert_snapshot!(run.stderr, @r#"
-    {"category":"validation","exitCode":2,"message":"GET /shops/oslo: remote request failed with status 422: {\"error\":\"injected failure\"}","hint":null,"path":"/shops/oslo","httpStatus":422}
+    {"category":"validation","exitCode":2,"message":"GET /shops/oslo: remote request failed with status 422: {\"error\":\"injected failure\"}; the list of its collection does not show it: if this answer means that it does not exist, state operations.get.absent: {status: [422]} in shops/_/metadata.yaml","hint":null,"path":"/shops/oslo","httpStatus":422}
     {"category":"auth","exitCode":4,"message":"GET /shops/rio: remote request failed with status 403: {\"error\":\"injected failure\"}","hint":null,"path":"/shops/rio","httpStatus":403}
     {"category":"validation","exitCode":2,"message":"2 of 2 resources failed","hint":null,"path":null,"httpStatus":null}
     "#);

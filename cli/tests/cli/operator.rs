@@ -240,6 +240,18 @@ fn sync_waits_for_the_result(#[case] outcome: Option<&'static str>, #[case] wait
 }
 
 #[test]
+fn sync_does_not_wait_for_a_rejected_policy() {
+    let (home, cluster) = cluster(None, false);
+    cluster.lock().unwrap().policy["status"]["conditions"][1]["reason"] = "OverlappingPolicy".into();
+    insta::assert_snapshot!(operator(&home, &["sync", "shops", "--wait=60s"]), @r#"
+    exit 2
+    --- stdout
+    --- stderr
+    SyncPolicy "shops" does not run: OverlappingPolicy: 1 of 13 resources failed
+    "#);
+}
+
+#[test]
 fn a_suspended_policy_does_not_run() {
     let (home, cluster) = cluster(Some("Succeeded"), true);
     insta::assert_snapshot!(operator(&home, &["sync", "shops"]), @r#"

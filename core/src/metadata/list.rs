@@ -224,6 +224,10 @@ pub(super) fn place<'v>(answer: &'v Value, own: &str) -> Result<Option<&'v str>,
     let arrays = members.iter().filter(|(_, member)| member.as_array().is_some());
     let (links, entries): (Vec<_>, Vec<_>) =
         arrays.partition(|(name, member)| holds_links(name, member) && !is_same_word(name, own));
+    // JSON:API §7.1: resources that those in `data` refer to.
+    let is_included =
+        |name: &str| name == "included" && members.get("data").is_some_and(|data| data.as_array().is_some());
+    let entries: Vec<_> = entries.into_iter().filter(|(name, _)| !is_included(name)).collect();
     let arrays = if entries.is_empty() { links } else { entries };
     let names: Vec<&str> = arrays.into_iter().map(|(name, _)| name.as_str()).collect();
     match names[..] {
@@ -414,6 +418,7 @@ mod tests {
     #[case(r#"{"links":[{"id":1,"rel":"a","url":"/x"}]}"#, &["1"])]
     #[case(r#"{"links":[{"name":"a","rel":"a","url":"/x"}]}"#, &["a"])]
     #[case(r#"{"users":[{"id":1}],"links":[]}"#, &["1"])]
+    #[case(r#"{"data":[{"type":"till","id":"1"}],"included":[{"type":"shop","id":"9"}]}"#, &["1"])]
     #[case(r#"{"tills_links":[{"rel":"next","href":"?p=2"}],"Tills":[{"id":1}]}"#, &["1"])]
     fn shapes(#[case] json: &str, #[case] expected: &[&str]) {
         let entries = found(json).unwrap();

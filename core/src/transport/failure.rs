@@ -53,6 +53,19 @@ pub(crate) fn refusal(error: &reqwest::Error) -> Option<Refusal<'_>> {
     }
 }
 
+/// Returns the reason for which the certificate of the other side is rejected.
+pub(crate) fn untrusted(why: &rustls::CertificateError) -> String {
+    let why = why.to_string();
+    // The type of this cause is private. `openssl req -x509` makes such certificates.
+    let is_of_authority = why.contains("CaUsedAsEndEntity");
+    let why = if is_of_authority {
+        "it is that of an authority; the server needs one with basicConstraints=CA:FALSE"
+    } else {
+        &why
+    };
+    format!("its certificate is not trusted: {why}")
+}
+
 /// Whether a server sends this alert because of the client's certificate or its absence (RFC 8446 section 6.2). A
 /// rejection of the server's certificate is not an alert that we receive.
 fn concerns_client(alert: AlertDescription) -> bool {

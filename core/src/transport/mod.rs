@@ -23,7 +23,9 @@ use url::Url;
 pub use access::Access;
 pub use connector::{Connector, TlsSettings};
 pub use destinations::{Denied, Destinations, HostPattern, InvalidHostPattern, Names};
-pub(crate) use failure::{Refusal, cause as failure_of, causes, denial, is_proxy_refusal, refusal};
+pub(crate) use failure::{
+    Refusal, cause as failure_of, causes, denial, is_proxy_refusal, refusal, untrusted,
+};
 pub use link::NextLink;
 pub(crate) use link::next_link;
 pub use tls::{Pem, TlsConfig, TlsError, TlsFiles};

@@ -73,3 +73,28 @@ async fn the_parent_must_exist() {
     assert_eq!((report.outcome, report.stats.created), (Outcome::Succeeded, 2), "{report:?}");
     assert_eq!(server.writes().len(), 2);
 }
+
+/// The server answers 400 to the read of a name that it does not have, as Parse Server does.
+#[rstest]
+#[case::not_stated("", 0)]
+#[case::stated("operations: {get: {absent: {status: [400]}}}\n", 1)]
+#[tokio::test]
+async fn a_refused_read_of_an_absent_resource_names_the_metadata(
+    #[case] operations: &str,
+    #[case] created: usize,
+) {
+    let server = ApiServer::start(&["/functions"], |request, store| {
+        if request.method == "GET" && request.segments().len() == 2 && store.get(&request.path).is_none() {
+            return Answer::json(400, &json!({"error": "no such function"}));
+        }
+        request.rest(store, Ids::Stated("name"))
+    });
+    let metadata = format!("resource: {{id: /name, alias: /name}}\n{operations}");
+    let world = World::new(Config::default(), &[("functions/_/metadata.yaml", &metadata)]);
+    world.declare("functions/f1/resource.json", r#"{"name":"f1"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, server.writes().len()), (created, created), "{report:?}");
+    let advice = "state operations.get.absent: {status: [400]} in functions/_/metadata.yaml";
+    let advises = report.failures.iter().any(|failure| failure.message.contains(advice));
+    assert_eq!(advises, created == 0, "{report:?}");
+}

@@ -76,6 +76,14 @@ async fn a_certificate_that_is_not_trusted_ends_a_request_at_once() {
     assert_eq!(behind.connections(), 0);
 }
 
+/// `openssl req -x509` makes such certificates.
+#[tokio::test]
+async fn a_certificate_of_an_authority_is_not_that_of_a_server() {
+    let (behind, (server, trusted)) = (plain().await, Authority::of_server("localhost"));
+    let error = get(&client(&server.serve(None, behind.address), trusted)).await.unwrap_err();
+    assert!(error.ends_with("the server needs one with basicConstraints=CA:FALSE"), "{error}");
+}
+
 #[tokio::test]
 async fn names_count_unless_nothing_is_verified() {
     let (authority, behind) = (Authority::new(), plain().await);

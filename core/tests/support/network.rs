@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use declarest_core::transport::{Pem, TlsConfig};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
@@ -158,6 +158,16 @@ impl Authority {
         let between = between.iter().map(|authority| authority.0.der().clone());
         let chain = std::iter::once(certificate.der().clone()).chain(between).collect();
         Identity { chain, pem: certificate.pem(), key }
+    }
+
+    /// A server whose certificate is that of an authority, and settings that trust only this one.
+    pub fn of_server(name: &str) -> (Identity, TlsConfig) {
+        let (key, mut params) = (KeyPair::generate().unwrap(), authority_params());
+        params.subject_alt_names = vec![SanType::DnsName(name.try_into().unwrap())];
+        let certificate = params.self_signed(&key).unwrap();
+        let pem = certificate.pem();
+        let trusted = TlsConfig::trusting(Pem { origin: "ca", text: pem.as_bytes() }).unwrap();
+        (Identity { chain: vec![certificate.der().clone()], pem, key }, trusted)
     }
 
     /// Speaks TLS under this name, and plain text to what is behind.

@@ -34,7 +34,7 @@ pub(super) fn or_placeholder(pattern: &str) -> String {
 pub(super) fn at_least(minimum: Duration) -> Value {
     let seconds = minimum.as_secs();
     let rule = format!("self.contains('${{') || duration(self) >= duration('{seconds}s')");
-    json!([{ "rule": rule, "message": format!("the minimum is {seconds}s") }])
+    json!([{ "rule": rule, "message": format!("the minimum is {seconds}s, and the maximum 290 years") }])
 }
 
 /// Schema rule (CEL) of a URL that may have a user, but not a password. Errors with its reason do not repeat the value.

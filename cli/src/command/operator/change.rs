@@ -19,6 +19,9 @@ use crate::settings::parse_interval;
 /// The annotation that requests a full run. The operator handles each new value once.
 const REQUEST: &str = "declarest.io/sync-requested-at";
 
+/// The time in which the operator may notice that a policy can run again.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Time between two looks at a policy.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -70,6 +73,9 @@ async fn ended(policy: &Policy, request: &str, limit: Duration) -> Result<Dynami
                 if start.elapsed() >= limit {
                     return Err(late(&object, limit));
                 }
+                if start.elapsed() >= PATIENCE && is_rejected(&object) {
+                    return Err(rejected(&object));
+                }
             }
             // The API server may be available again before the time is over.
             Err(failure) if failure.category().is_transient() && start.elapsed() < limit => {}
@@ -77,6 +83,19 @@ async fn ended(policy: &Policy, request: &str, limit: Duration) -> Result<Dynami
         }
         tokio::time::sleep(PAUSE.min(limit)).await;
     }
+}
+
+/// Whether the operator does not run the policy until it, or an object that it refers to, is changed.
+fn is_rejected(object: &DynamicObject) -> bool {
+    const REASONS: [&str; 3] = ["SpecInvalid", "OverlappingPolicy", "DependencyInvalid"];
+    let report = Report::of_policy(object);
+    report.ready == "False" && report.reason.is_some_and(|reason| REASONS.contains(&&*reason))
+}
+
+fn rejected(object: &DynamicObject) -> Failure {
+    let report = Report::of_policy(object);
+    let (reason, why) = (report.reason.unwrap_or_default(), report.message.unwrap_or_default());
+    Failure::invalid(format!("SyncPolicy \"{}\" does not run: {reason}: {why}", report.name))
 }
 
 fn late(object: &DynamicObject, limit: Duration) -> Failure {

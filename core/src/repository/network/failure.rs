@@ -1,7 +1,7 @@
 //! The errors of HTTP requests to a remote.
 
 use super::super::RepositoryError;
-use crate::transport::{Refusal, causes, denial, is_proxy_refusal, refusal};
+use crate::transport::{Refusal, causes, denial, is_proxy_refusal, refusal, untrusted};
 
 /// The connection of a request, for its errors.
 pub(super) struct Way {
@@ -24,9 +24,7 @@ impl Way {
             return RepositoryError::ProxyCredentials(url);
         }
         match refusal(error) {
-            Some(Refusal::Theirs(why)) => {
-                RepositoryError::Network { url, reason: format!("its certificate is not trusted: {why}") }
-            }
+            Some(Refusal::Theirs(why)) => RepositoryError::Network { url, reason: untrusted(why) },
             Some(Refusal::Ours(alert)) => {
                 let alert = format!("{alert:?}");
                 if self.certified {

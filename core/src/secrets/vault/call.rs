@@ -19,7 +19,7 @@ use crate::proxy::ProxyUrl;
 use crate::secrets::{Redactor, Secret, excerpt};
 use crate::transport::exchange::location;
 use crate::transport::retry::{self, Failure};
-use crate::transport::{Connector, Refusal, causes, destinations, is_proxy_refusal, refusal};
+use crate::transport::{Connector, Refusal, causes, destinations, is_proxy_refusal, refusal, untrusted};
 
 /// The time limit of one attempt, from connecting to the last byte of the answer.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -257,7 +257,7 @@ impl Line {
         }
         let (reason, failure) = match refusal(error) {
             Some(Refusal::Theirs(why)) => {
-                let reason = format!("its certificate is not trusted: {why}; add its CA to tls");
+                let reason = format!("{}; add its CA to tls", untrusted(why));
                 (reason, Failure::Certificate)
             }
             Some(Refusal::Ours(alert)) => {

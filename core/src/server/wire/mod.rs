@@ -1,6 +1,7 @@
 //! Sends one request and reads its answer: the gate, attempts, redirects, limits.
 
 mod outcome;
+mod reason;
 mod redirect;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Level, Span};
 use url::Url;
 
+use self::reason::reason;
 use super::exchange_trace::ExchangeTrace;
 use super::gate::{Caller, Refused};
 use super::header::{Header, insert_all};
@@ -26,7 +28,9 @@ use crate::secrets::{Confidential, Secret, excerpt};
 use crate::spans;
 use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
 use crate::transport::retry::{self, Failure};
-use crate::transport::{CONNECT_TIMEOUT, Connector, Refusal, causes, denial, is_proxy_refusal, refusal};
+use crate::transport::{
+    CONNECT_TIMEOUT, Connector, Refusal, causes, denial, is_proxy_refusal, refusal, untrusted,
+};
 use outcome::{Failed, conclude, lesson};
 use redirect::Reach;
 
@@ -272,13 +276,10 @@ impl Wire {
         }
         let (reason, failure) = match refusal(error) {
             // The settings do not apply to other origins.
-            Some(Refusal::Theirs(why @ CertificateError::UnknownIssuer)) if known => (
-                format!("its certificate is not trusted: {why}; name its authority in http.tls"),
-                Failure::Certificate,
-            ),
-            Some(Refusal::Theirs(why)) => {
-                (format!("its certificate is not trusted: {why}"), Failure::Certificate)
+            Some(Refusal::Theirs(why @ CertificateError::UnknownIssuer)) if known => {
+                (format!("{}; name its authority in http.tls", untrusted(why)), Failure::Certificate)
             }
+            Some(Refusal::Theirs(why)) => (untrusted(why), Failure::Certificate),
             Some(Refusal::Ours(alert)) if self.certified && known => (
                 format!("it refused the configured client certificate (TLS alert {alert:?})"),
                 Failure::Certificate,
@@ -424,7 +425,13 @@ impl Wire {
         if text.is_empty() {
             return "<empty>".to_owned();
         }
-        excerpt(&one_line(&unindented(&text)), EXCERPT).into_owned()
+        let line = |text: &str| one_line(&unindented(text)).into_owned();
+        // The beginning of a long answer may be the same for all answers.
+        let reason = if text.len() > EXCERPT { reason(&text) } else { None };
+        match reason {
+            Some(reason) => excerpt(&format!("{} …", line(reason.trim_end())), EXCERPT).into_owned(),
+            None => excerpt(&line(&text), EXCERPT).into_owned(),
+        }
     }
 
     fn exchange_trace<'a>(&'a self, call: Call<'a>) -> Option<ExchangeTrace<'a>> {

@@ -17,6 +17,7 @@ use crate::metadata::{Entries, Entry, Identity, MetadataError, Rules};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::{self, RepositoryError, Tree};
+use crate::server::ServerError;
 use crate::sync::model::{
     Address, Doubt, ListAnswer, Observed, Question, Resource, SyncError, Verdict, Wanted, judge,
 };
@@ -392,6 +393,11 @@ impl Remote {
         match (verdict, read) {
             (Verdict::Here, read) => read,
             (Verdict::Present(entry), _) => self.read_listed(at, entry).await,
+            (Verdict::Absent(_), Err(SyncError::Server(error @ ServerError::Status { .. })))
+                if address == Address::Unreadable && !decides =>
+            {
+                Err(SyncError::RefusedRead(wanted.path.clone(), error))
+            }
             // The first answer of the server is the error that helps users.
             (_, Err(error)) if address == Address::Unreadable && !decides => Err(error),
             (Verdict::Absent(proof), _) => {
