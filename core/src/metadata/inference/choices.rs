@@ -1,19 +1,15 @@
 //! Choices that answers show with a label, such as `{"value": "active", "label": "Active"}`, and that requests
 //! state as the value only, as `NetBox` does.
 
-use crate::metadata::openapi::{ApiOperation, OpenApi};
+use crate::metadata::openapi::OpenApi;
 use crate::metadata::transform::member_expression;
 use crate::payload::pointer::Pointer;
 
 /// The members of a choice in answers.
 const MEMBERS: [&str; 3] = ["id", "label", "value"];
 
-/// Returns the attributes of `resource` in answers that are choices, and that the `requests` state as values.
-pub fn choices<'o>(
-    document: &OpenApi,
-    resource: &Pointer,
-    requests: impl Iterator<Item = &'o ApiOperation>,
-) -> Vec<String> {
+/// Returns the attributes of `resource` in answers that are choices, and that the schemas of requests have as values.
+pub fn choices(document: &OpenApi, resource: &Pointer, sent: impl Iterator<Item = Pointer>) -> Vec<String> {
     let is_choice = |schema: &Pointer| {
         let members = document.members(schema);
         members.contains_key("label")
@@ -22,8 +18,7 @@ pub fn choices<'o>(
     };
     let mut shown = document.members(resource);
     shown.retain(|_, schema| is_choice(schema));
-    let sent = requests.filter_map(ApiOperation::structured_request_schema);
-    let sent: Vec<(String, Pointer)> = sent.flat_map(|schema| document.members(schema)).collect();
+    let sent: Vec<(String, Pointer)> = sent.flat_map(|schema| document.members(&schema)).collect();
     let is_value = |name: &String| {
         let mut schemas = sent.iter().filter(|(sent, _)| sent == name).map(|(_, schema)| schema).peekable();
         schemas.peek().is_some() && schemas.all(|schema| !document.is_object(schema))

@@ -40,8 +40,9 @@ pub fn one_way(
     identity: &IdentityFields,
 ) -> OneWay {
     let answer = shape.resource.as_ref();
-    let create = create.and_then(|operation| operation.structured_request_schema());
-    let update = item.and_then(PathItem::update).and_then(|operation| operation.structured_request_schema());
+    let create = create.and_then(|operation| shape.sent(document, operation));
+    let update = item.and_then(PathItem::update).and_then(|operation| shape.sent(document, operation));
+    let (create, update) = (create.as_ref(), update.as_ref());
     let names = |schema: Option<&Pointer>| {
         schema.map(|schema| document.writable_properties(schema)).unwrap_or_default()
     };

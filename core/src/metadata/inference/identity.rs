@@ -92,7 +92,7 @@ fn stated_alias(
     attributes: &BTreeSet<String>,
     alias: &str,
 ) -> Option<String> {
-    let schema = create.structured_request_schema()?;
+    let schema = &shape.sent(document, create)?;
     let required = document.required_properties(schema);
     let mut writable = document.writable_properties(schema);
     if shape.is_linked {

@@ -245,8 +245,9 @@ impl<'a> Inference<'a> {
             OperationName::Update => (None, excluding(&self.one_way.not_updated)),
             _ => (None, None),
         };
-        let taken = taken.filter(|_| self.target.is_collection).map(Step::Jq);
-        let transforms: Vec<Step> = taken.into_iter().chain(removed).collect();
+        let wrapped = self.shape.write_expression().filter(|_| writes);
+        let jq = |step: Option<String>| step.filter(|_| self.target.is_collection).map(Step::Jq);
+        let transforms: Vec<Step> = jq(taken).into_iter().chain(removed).chain(jq(wrapped)).collect();
         let transforms = (!transforms.is_empty()).then_some(transforms);
         let pagination = self.pagination().filter(|_| name == OperationName::List);
         let names = self.target.is_collection && name == OperationName::List && self.shape.lists_names;

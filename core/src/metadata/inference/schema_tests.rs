@@ -531,3 +531,42 @@ fn lists_of_hal(#[case] list: &str, #[case] entry: &str, #[case] expected: &str)
     assert!(steps(inferred, OperationName::Get).contains("_links"), "links are not compared");
     assert_eq!(resource.id.as_deref(), Some(if expected.is_empty() { "{{/name}}" } else { "{{/id}}" }));
 }
+
+/// JSON:API, `OpenStack` and Rails have one member around a resource in answers and in requests.
+#[test]
+fn the_wrapper_of_reads_and_requests_is_removed_and_added() {
+    let wrapped = |pool: &str| format!("{{properties: {{data: {pool}, meta: {{type: object}}}}}}");
+    let answer = wrapped("{properties: {id: {readOnly: true}, name: {}, slots: {}, used: {readOnly: true}}}");
+    let body = "{properties: {data: {properties: {name: {}, slots: {}}}}}";
+    let document = pools(&answer, body, body);
+    assert_snapshot!(yaml(&infer("/pools/", Some(&document)).unwrap()), @r#"
+    operations:
+        create:
+            transforms:
+                - jqExpression: '{"data": .}'
+            validate:
+                schemaRef: openapi:request-body
+        get:
+            transforms:
+                - jqExpression: .data
+                - excludeAttributes:
+                    - /used
+        update:
+            transforms:
+                - jqExpression: '{"data": .}'
+            validate:
+                schemaRef: openapi:request-body
+    resource:
+        alias: '{{/name}}'
+        id: '{{/id}}'
+    "#);
+}
+
+/// A resource may have one attribute that requests can set, and that is an object.
+#[test]
+fn an_attribute_is_not_a_wrapper() {
+    let answer = "{properties: {id: {}, config: {properties: {name: {}, size: {}}}}}";
+    let body = "{properties: {config: {properties: {name: {}, size: {}}}}}";
+    let inferred = yaml(&infer("/pools/", Some(&pools(answer, body, body))).unwrap());
+    assert!(!inferred.contains("jqExpression"), "{inferred}");
+}

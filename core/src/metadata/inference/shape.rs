@@ -1,6 +1,6 @@
 //! Where the answers of a server hold a resource: in an envelope, and in the lists of its collection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
 
@@ -14,6 +14,9 @@ use crate::payload::pointer::Pointer;
 /// The methods whose response describes a resource, in order.
 const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
 
+/// Members that commonly name a resource.
+const NAMES: [&str; 4] = ["id", "uuid", "key", "name"];
+
 /// The places of a resource in the answers that a document describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
@@ -21,6 +24,8 @@ pub struct Shape {
     pub resource: Option<Pointer>,
     /// The member of a read that holds the resource.
     pub envelope: Option<String>,
+    /// The member that holds the resource in reads and in requests, as `data` of JSON:API and `volume` of `OpenStack`.
+    pub wrapper: Option<String>,
     /// The member of a list that holds its entries, if several members are arrays.
     pub entries: Option<String>,
     /// The array in `_embedded` that holds the entries of a list.
@@ -45,8 +50,13 @@ impl Shape {
     ) -> Self {
         let answer = |path: Option<&'_ PathItem>, method| path?.operation(method)?.response_schema().cloned();
         let describes = |schema: &Pointer| !document.properties(schema).is_empty();
-        let enveloped = answer(item, &Method::GET).and_then(|read| envelope(document, &read, create, item));
+        let requests = || create.into_iter().chain(item.and_then(PathItem::update));
+        let single = answer(item, &Method::GET);
+        let enveloped = single.as_ref().and_then(|read| envelope(document, read, requests()));
+        let wrapped = single.as_ref().and_then(|read| wrapper(document, read, requests()));
+        let (wrapper, wrapped) = wrapped.unzip();
         let (envelope, inner) = enveloped.unzip();
+        let inner = inner.or(wrapped);
         let read = || DESCRIBING.iter().filter_map(|method| answer(item, method)).find(describes);
         let read = inner.or_else(read);
         let list = answer(collection, &Method::GET);
@@ -61,10 +71,20 @@ impl Shape {
         let lists_directly = embedded.is_some() || list.is_some_and(|list| document.items(&list).is_some());
         let is_linked =
             lists_directly && resource.as_ref().is_some_and(|resource| hal::is_linked(document, resource));
-        let requests = create.into_iter().chain(item.and_then(PathItem::update));
-        let choices = resource.as_ref().map(|resource| choices(document, resource, requests));
+        let sent = || requests().filter_map(|request| sent(document, request, wrapper.as_deref()));
+        let choices = resource.as_ref().map(|resource| choices(document, resource, sent()));
         let choices = choices.unwrap_or_default();
-        Self { resource, envelope, entries, embedded, is_keyed, lists_names, is_linked, choices }
+        Self { resource, envelope, wrapper, entries, embedded, is_keyed, lists_names, is_linked, choices }
+    }
+
+    /// Returns the schema of a resource in a structured request.
+    pub fn sent(&self, document: &OpenApi, request: &ApiOperation) -> Option<Pointer> {
+        sent(document, request, self.wrapper.as_deref())
+    }
+
+    /// Returns the jq expression that makes the body of a request.
+    pub fn write_expression(&self) -> Option<String> {
+        self.wrapper.as_deref().map(|name| format!("{{{}: .}}", serde_json::Value::from(name)))
     }
 
     /// Returns the jq expression that selects the entries of a list of resources with this attribute as their id.
@@ -82,7 +102,7 @@ impl Shape {
 
     /// Returns the jq expression that selects the resource of a read, as requests state it.
     pub fn read_expression(&self) -> Option<String> {
-        let held = self.envelope.as_deref().map(member_expression);
+        let held = self.envelope.as_deref().or(self.wrapper.as_deref()).map(member_expression);
         let id = self.is_linked.then(|| hal::ID.to_owned());
         let steps = held.into_iter().chain(id).chain(choices::values(&self.choices));
         steps.reduce(|before, step| format!("{before} | {step}"))
@@ -91,13 +111,11 @@ impl Shape {
 
 /// Returns the member of a read that holds the resource, and its schema: the read has no attribute of a request, and one
 /// of its members has some.
-fn envelope(
+fn envelope<'o>(
     document: &OpenApi,
     read: &Pointer,
-    create: Option<&ApiOperation>,
-    item: Option<&PathItem>,
+    requests: impl Iterator<Item = &'o ApiOperation>,
 ) -> Option<(String, Pointer)> {
-    let requests = create.into_iter().chain(item.and_then(PathItem::update));
     let written: BTreeSet<String> = requests
         .filter_map(|operation| operation.structured_request_schema())
         .flat_map(|schema| document.properties(schema))
@@ -108,6 +126,30 @@ fn envelope(
     }
     let holds = |schema: &Pointer| document.members(schema).keys().any(|name| written.contains(name));
     only(members.into_iter().filter(|(_, schema)| holds(schema)))
+}
+
+/// Returns the member of a read and of each request that holds the resource, and its schema in the read: it has the
+/// names of the resource, which the read beside it has not.
+fn wrapper<'o>(
+    document: &OpenApi,
+    read: &Pointer,
+    requests: impl Iterator<Item = &'o ApiOperation>,
+) -> Option<(String, Pointer)> {
+    let requests: Vec<_> = requests.filter_map(ApiOperation::structured_request_schema).collect();
+    let name = only(document.properties(requests.first()?).into_iter())?;
+    let is_wrapped = requests.iter().all(|request| document.properties(request).iter().eq([&name]));
+    let mut members = document.members(read);
+    let inner = members.remove(&name).filter(|_| is_wrapped)?;
+    let has_name = |members: &BTreeMap<String, Pointer>| NAMES.iter().any(|name| members.contains_key(*name));
+    (has_name(&document.members(&inner)) && !has_name(&members)).then_some((name, inner))
+}
+
+fn sent(document: &OpenApi, request: &ApiOperation, wrapper: Option<&str>) -> Option<Pointer> {
+    let schema = request.structured_request_schema()?;
+    match wrapper {
+        Some(name) => document.members(schema).remove(name),
+        None => Some(schema.clone()),
+    }
 }
 
 /// Returns whether the entries of a list are texts.
