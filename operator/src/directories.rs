@@ -50,9 +50,6 @@ pub struct Swept {
     pub failed: Vec<DirectoryError>,
 }
 
-/// The plural of SyncPolicy, whose runs record the write-only values that they have written.
-const POLICIES: &str = "syncpolicies";
-
 /// The directory of downloaded bundles in the cache directory.
 const BUNDLES: &str = "bundles";
 
@@ -107,26 +104,6 @@ impl Directories {
     /// Returns the directory of an object's files that can be fetched or computed again.
     pub fn cache(&self, owner: &Owner) -> PathBuf {
         owner.below(&self.cache)
-    }
-
-    /// Begins the work of a leader. If another replica may have led since this one did, removes what the runs of policies
-    /// have recorded, because a run of that replica may have written other values. `term` is how often the holder of `lease`
-    /// has changed.
-    ///
-    /// Call it only after leadership has started and before the controllers run.
-    pub fn begin_term(&self, lease: &str, term: i32) -> Result<(), DirectoryError> {
-        let file = self.cache.join("term");
-        let last = fs::read_to_string(&file).unwrap_or_default();
-        if last != format!("{lease} {}", term - 1) {
-            remove(&self.cache.join(POLICIES))?;
-        }
-        let failed = |source| DirectoryError { action: "write", path: file.clone(), source };
-        fs::write(&file, format!("{lease} {term}")).map_err(failed)
-    }
-
-    /// Removes what the runs of policies in `namespace` have recorded.
-    pub fn forget_runs(&self, namespace: &str) -> Result<(), DirectoryError> {
-        remove(&self.cache.join(POLICIES).join(namespace))
     }
 
     /// Returns the directory of the bundles that an object downloaded.
@@ -322,34 +299,6 @@ mod tests {
         let [error] = swept.failed.as_slice() else { panic!("{:?}", swept.failed) };
         let expected = format!("cannot list directory {}: ", state.path().join("repos").display());
         assert!(error.to_string().starts_with(&expected), "{error}");
-    }
-
-    /// Records are current while no other replica leads.
-    #[test]
-    fn records_are_kept_for_consecutive_terms() {
-        let state = tempfile::tempdir().unwrap();
-        let directories = Directories::below(state.path());
-        directories.prepare().unwrap();
-        let records = directories.cache(&Owner::new("syncpolicies", "team", "shops"));
-        let fetched = directories.cache(&Owner::new("managedservers", "team", "api"));
-        for (lease, term, kept) in [
-            ("a", 4, false),
-            ("a", 5, true),
-            ("a", 6, true),
-            ("a", 8, false),
-            ("b", 9, false),
-            ("b", 1, false),
-        ] {
-            ensure_private(&records).unwrap();
-            ensure_private(&fetched).unwrap();
-            directories.begin_term(lease, term).unwrap();
-            assert_eq!((records.exists(), fetched.exists()), (kept, true), "{lease} {term}");
-        }
-        ensure_private(&records).unwrap();
-        directories.forget_runs("other").unwrap();
-        assert!(records.exists());
-        directories.forget_runs("team").unwrap();
-        assert!(!records.exists());
     }
 
     #[test]

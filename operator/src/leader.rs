@@ -130,12 +130,6 @@ impl Candidate {
         self.leadership.clone()
     }
 
-    /// Returns the name of the lease, and how often its holder had changed when it was last read.
-    pub fn term(&self) -> (&str, i32) {
-        let transitions = self.seen.as_ref().and_then(|seen| seen.spec.lease_transitions);
-        (&self.name, transitions.unwrap_or_default())
-    }
-
     fn lost(&self, cause: impl Into<String>) -> LeaseLost {
         LeaseLost { lease: self.name.clone(), cause: cause.into() }
     }

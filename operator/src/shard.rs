@@ -28,7 +28,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::directories::Directories;
 use crate::fanout::Fanout;
 use crate::leader::{Timing, lease_name};
 use crate::watching::{LONGEST_OF_REQUIRED, with_pauses};
@@ -180,7 +179,6 @@ pub struct Keeper {
     shard: String,
     members: Members,
     timing: Timing,
-    directories: Directories,
     namespaces: Namespaces,
     /// Namespaces without work of this process, whose claims must be deleted.
     releasing: HashSet<String>,
@@ -189,17 +187,10 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    pub fn new(
-        client: Client,
-        leases: Api<Lease>,
-        shard: String,
-        members: Members,
-        timing: Timing,
-        directories: Directories,
-    ) -> Self {
+    pub fn new(client: Client, leases: Api<Lease>, shard: String, members: Members, timing: Timing) -> Self {
         let namespaces = Namespaces::none();
         let (releasing, seen) = Default::default();
-        Self { client, leases, shard, members, timing, directories, namespaces, releasing, seen }
+        Self { client, leases, shard, members, timing, namespaces, releasing, seen }
     }
 
     /// Returns the namespaces of the shard, which is empty until [`Self::run`] claims them.
@@ -316,15 +307,7 @@ impl Keeper {
             return Ok(false);
         }
         let name = claim_name(namespace);
-        let claim = leases.get(&name);
-        // Another shard may have written other values than this process has recorded.
-        if claim.is_none_or(|claim| holder(claim) != self.shard)
-            && let Err(error) = self.directories.forget_runs(namespace)
-        {
-            tracing::warn!(namespace, %error, "cannot claim the namespace");
-            return Ok(false);
-        }
-        let Some(claim) = claim else {
+        let Some(claim) = leases.get(&name) else {
             let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
             let claim = Lease { metadata, spec: Some(self.held(None)) };
             return written(self.leases.create(&PostParams::default(), &claim).await);
@@ -495,12 +478,10 @@ mod tests {
             let list = json!({"metadata": {}, "items": items}).to_string();
             std::future::ready(Ok::<_, Infallible>(Response::new(Body::from(list.into_bytes()))))
         });
-        let state = tempfile::tempdir().unwrap();
-        let directories = Directories::below(state.path());
         let client = Client::new(service, "system");
         let members = Members::Listed(["a", "b", "c"].map(str::to_owned).to_vec());
         let leases = Api::default_namespaced(client.clone());
-        let keeper = Keeper::new(client, leases, "own".to_owned(), members, Timing::default(), directories);
+        let keeper = Keeper::new(client, leases, "own".to_owned(), members, Timing::default());
         let namespaces = keeper.namespaces();
         let _ = tokio::time::timeout(Duration::from_mins(10), keeper.run()).await;
         assert!(namespaces.names().is_empty());

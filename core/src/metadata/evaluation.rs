@@ -407,8 +407,15 @@ impl<'a> Evaluation<'a> {
         if let Some(text) = template.static_text() {
             return Ok(text.to_owned());
         }
-        let rendered = template.render(&self.scope(Some(&self.remote_collection)));
-        rendered.map_err(|source| self.unrendered(field(), source))
+        match template.render(&self.scope(Some(&self.remote_collection))) {
+            // A function may not accept the empty text of an unknown value.
+            Err(_) if self.is_unobserved() && template.observes() && !template.refers() => Ok(String::new()),
+            rendered => rendered.map_err(|source| self.unrendered(field(), source)),
+        }
+    }
+
+    fn is_unobserved(&self) -> bool {
+        matches!(self.observed, Observed::Unknown)
     }
 
     fn unrendered(&self, field: String, source: TemplateError) -> MetadataError {

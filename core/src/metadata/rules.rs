@@ -351,13 +351,6 @@ impl Rules {
             || body.is_some_and(|body| any_in_body(body, &Template::observes))
     }
 
-    /// Returns whether the query of `operation` differs between resources. What the server has, such as a revision, does not
-    /// count.
-    pub fn names_in_query(&self, operation: OperationName) -> bool {
-        let mut query = self.operation(operation).query.iter();
-        query.any(|(_, template)| !template.is_static() && !template.observes())
-    }
-
     /// Returns whether a document with `selector.descendants` applies.
     pub fn of_descendants(&self) -> bool {
         self.descendants.is_some()

@@ -113,6 +113,7 @@ async fn replacements_count_for_the_limit_of_the_whole_run(#[case] limit: usize,
 #[rstest]
 #[case::no_query("{}")]
 #[case::option("{delete: {query: {force: 'true'}}}")]
+#[case::name("{delete: {query: {shop: '{{/id}}'}}}")]
 #[case::revision("{delete: {query: {rev: '{{$observed.id}}'}}}")]
 #[tokio::test]
 async fn a_resource_above_a_declared_one_on_the_server_stays(#[case] operations: &str) {
@@ -270,6 +271,9 @@ async fn an_id_that_nothing_has_is_neither_compared_nor_sent(
 #[case::query("{path: '/groups/{{/group}}/members/{{/user}}', query: {notify: 'false'}}")]
 #[case::revision("{path: '/groups/{{/group}}/members/{{/user}}', query: {rev: '{{$observed.user}}'}}")]
 #[case::method("{method: POST, path: '/groups/{{/group}}/members/{{/user}}/remove'}")]
+#[case::function(
+    "{method: POST, path: '/groups/{{/group}}/members/{{/user}}/remove', body: {rev: '{{index $observed \"user\"}}'}}"
+)]
 #[tokio::test]
 async fn a_renamed_file_of_an_address_in_the_payload_deletes_nothing(#[case] delete: &str) {
     let server = ApiServer::rest(&["/groups", "/groups/*/members"], Ids::Stated("user"));

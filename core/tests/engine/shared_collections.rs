@@ -356,6 +356,7 @@ operations:
 #[rstest]
 #[case::resources("delete", "", Outcome::PartiallyFailed, 0)]
 #[case::revision("delete", ", query: {rev: '{{$observed.id}}'}", Outcome::PartiallyFailed, 0)]
+#[case::function("delete", ", query: {rev: '{{index $observed \"id\"}}'}", Outcome::PartiallyFailed, 0)]
 #[case::parts_of_one("keep", "", Outcome::Succeeded, 2)]
 #[tokio::test]
 async fn two_files_with_one_address_are_one_resource(
@@ -518,4 +519,29 @@ async fn a_membership_is_deleted_although_the_member_is_declared() {
     let report = world.sync_on(server.url(), &members).await;
     assert_eq!((report.outcome, report.stats.pruned), (Outcome::Succeeded, 2), "{report:?}");
     assert_eq!(server.writes().len(), 2);
+}
+
+/// A server of remote procedures, which deletes by an id that only lists show.
+#[tokio::test]
+async fn deletions_by_an_id_of_the_server_name_different_resources() {
+    let metadata = "resource: {id: /name, alias: /name}\noperations:\n  get: {from: list}\n  delete: {method: POST, path: \
+                    /rpc/delete, body: {oid: '{{$observed.oid}}'}}\n";
+    let server = ApiServer::start(&["/users", "/groups"], |request, store| {
+        if request.is("POST", "/rpc/delete") {
+            let is_meant =
+                |path: &&String| store.get(path).is_some_and(|it| it["oid"] == request.body["oid"]);
+            let path = store.paths().find(is_meant).cloned();
+            path.map(|path| store.remove(&path));
+            return Answer::empty(204);
+        }
+        request.rest(store, Ids::Stated("name"))
+    });
+    server.put("/users/ana", json!({"name": "ana", "oid": "7"}));
+    server.put("/groups/staff", json!({"name": "staff", "oid": "8"}));
+    let files = [("users/_/metadata.yaml", metadata), ("groups/_/metadata.yaml", metadata)];
+    let world = World::new(Config::default(), &files);
+    world.declare("groups/staff/resource.json", r#"{"name":"staff","oid":"8"}"#);
+    let report = world.sync_on(server.url(), &[("/users/ana", r#"{"name":"ana"}"#)]).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
+    assert_eq!(server.paths(), ["/groups/staff"]);
 }

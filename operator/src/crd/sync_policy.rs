@@ -150,6 +150,9 @@ pub struct SyncPolicyStatus {
     /// Whether the last run had mode observe, so that it wrote nothing.
     #[serde(skip_serializing_if = "is_false")]
     pub last_run_observed: bool,
+    /// Identifies the record of write-only values that the last run used. A process with another record discards its own.
+    #[serde(rename = "recordID", skip_serializing_if = "Option::is_none")]
+    pub record_id: Option<String>,
     /// Cause of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_trigger: Option<String>,

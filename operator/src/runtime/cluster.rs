@@ -34,7 +34,6 @@ pub async fn run(options: RunOptions, metrics_exporter: Option<MetricsExporter>)
         (None, names) => Some(Members::Listed(names)),
     };
     let shard = options.shard_name.clone().or_else(|| members.as_ref().map(shard::name));
-    let directories = Directories::from_environment(|name| std::env::var(name).ok());
     let (mut election, mut keeper) = (None, None);
     if options.leader_elect {
         let lease_client = client::connect_for_lease().await?;
@@ -46,14 +45,14 @@ pub async fn run(options: RunOptions, metrics_exporter: Option<MetricsExporter>)
         election = Some(Candidate::new(leases.clone(), name, identity.clone(), timing));
         // Without an election, claims would never expire.
         if let (Some(shard), Some(members)) = (shard, members) {
-            keeper = Some(Keeper::new(client.clone(), leases, shard, members, timing, directories.clone()));
+            keeper = Some(Keeper::new(client.clone(), leases, shard, members, timing));
         }
     }
     let metrics_readers =
         if options.metrics_secure { Some(Readers::new(client::connect(READERS).await?)) } else { None };
     let platform = Platform {
         client,
-        directories,
+        directories: Directories::from_environment(|name| std::env::var(name).ok()),
         identity,
         metrics_exporter,
         election,

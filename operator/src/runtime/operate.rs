@@ -188,10 +188,6 @@ async fn lead(
         candidate.release().await;
         return Ok(());
     }
-    if let Some(candidate) = &election {
-        let (lease, term) = candidate.term();
-        context.directories.begin_term(lease, term)?;
-    }
     context.metrics.leads(true);
     let result = match &mut election {
         // If the lease is lost, work in flight is dropped, because another replica may already do the same work.

@@ -1,9 +1,6 @@
 //! What a ResourceRepository reports, and where its mirror is.
-
-use std::path::PathBuf;
-
 use declarest_operator::controller::resource_repository::{DELIVERY_ID, RECEIVED_AT};
-use declarest_operator::crd::{ResourceRepository, SyncPolicy};
+use declarest_operator::crd::ResourceRepository;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt as _;
@@ -12,7 +9,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::git_http::GitHttp;
-use crate::support::git_remote::{GitRemote, git};
+use crate::support::git_remote::GitRemote;
 use crate::support::world::{World, declarest, is_true, ready};
 
 /// Polled at an interval that no test lives to see: what happens here happens for another reason.
@@ -218,35 +215,6 @@ async fn a_mounted_claim_holds_the_mirror() {
     let object = world.fetched(&revision).await;
     let place = mounted.join("resourcerepositories").join(namespace).join("repo");
     assert_eq!(object.status.unwrap().local_path.as_deref(), place.to_str());
-}
-
-#[tokio::test]
-async fn a_mirror_that_an_earlier_version_put_on_a_claim_is_moved() {
-    let (mut world, (git_remote, revision)) = (World::start().await, remote());
-    let mounted = world.state().join("volumes").join(&world.namespace).join("data");
-    std::fs::create_dir_all(&mounted).unwrap();
-    create_claim(&world, "data").await;
-    let mut spec = spec(&git_remote);
-    spec["storage"] = json!({"existingPVC": {"name": "data"}});
-    create(&world, &spec).await;
-    let place = PathBuf::from(world.fetched(&revision).await.status.unwrap().local_path.unwrap());
-    world.create_policy(json!({})).await;
-    let policy = world.api::<SyncPolicy>().get("policy").await.unwrap();
-    let pin = format!("refs/declarest/pins/{}/base", policy.uid().unwrap());
-    git(&place.join("git"), &["update-ref", &pin, &revision]);
-    world.kill();
-    let old = mounted.join("repo");
-    std::fs::create_dir_all(&old).unwrap();
-    std::fs::write(old.join("notes.txt"), "a user's own").unwrap();
-    for name in ["git", "binding"] {
-        std::fs::rename(place.join(name), old.join(name)).unwrap();
-    }
-    world.launch().await;
-    world.eventually("the mirror is back", async || place.join("binding").exists().then_some(())).await;
-    world.fetched(&revision).await;
-    let pinned = git(&place.join("git"), &["rev-parse", &pin]);
-    assert_eq!(pinned, revision, "what policies pinned is kept");
-    assert!(!old.join("git").exists() && old.join("notes.txt").exists());
 }
 
 #[tokio::test]

@@ -41,6 +41,9 @@ pub struct WrittenValues {
 /// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Records {
+    /// Identifies the record to other processes, in hexadecimal digits.
+    #[serde(default)]
+    id: String,
     /// The key of the HMACs, in hexadecimal digits.
     key: String,
     /// The HMACs by server and path, then by the pointer of the attribute.
@@ -77,6 +80,30 @@ impl WrittenValues {
         let file = directory.join(Self::FILE);
         let records = Mutex::new(Records::read(&file).unwrap_or_default());
         Self { file, server, records }
+    }
+
+    /// Returns the id of the record, and makes a new one unless it is `known` as that of the last run: a run of another
+    /// process may have written other values than those in the record, which are discarded. Blocks.
+    pub fn identified(&self, known: Option<&str>) -> String {
+        let mut records = self.records.lock();
+        if Some(records.id.as_str()) == known {
+            return records.id.clone();
+        }
+        records.id = format!("{:016x}", fastrand::u64(..));
+        records.values.clear();
+        records.doubted.clear();
+        // If it fails, the file keeps its old id, and the next process discards its values.
+        if let Err(error) = self.write(&records) {
+            tracing::warn!(%error, file = %self.file.display(), "cannot write the record of write-only attributes");
+        }
+        records.id.clone()
+    }
+
+    fn write(&self, records: &Records) -> io::Result<()> {
+        if let Some(directory) = self.file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        write_atomically(&self.file, &serde_json::to_vec(records)?, Mode::Private)
     }
 
     /// Whether `value` was written last as this write-only attribute of `desired`; `None` if that is unknown.
@@ -224,7 +251,7 @@ impl WrittenValues {
                 records.changed.insert(name);
             }
         }
-        write_atomically(&self.file, &serde_json::to_vec(&*records)?, Mode::Private)?;
+        self.write(&records)?;
         records.changed.clear();
         Ok(())
     }

@@ -26,9 +26,13 @@ impl Address {
     }
 
     /// Returns the address of the read or, if only a list shows the resource, of the deletion: no request reads it alone.
-    pub fn alone(evaluation: &Evaluation<'_>, rules: &Rules) -> Result<Self, SyncError> {
-        let from_list = rules.reads_from_list();
-        Self::of(evaluation, if from_list { OperationName::Delete } else { OperationName::Get })
+    /// Returns `None` if the deletion uses what the server has, which may be the only name in it.
+    pub fn alone(evaluation: &Evaluation<'_>, rules: &Rules) -> Result<Option<Self>, SyncError> {
+        match (rules.reads_from_list(), rules.observes(OperationName::Delete)) {
+            (true, true) => Ok(None),
+            (true, false) => Self::of(evaluation, OperationName::Delete).map(Some),
+            (false, _) => Self::of(evaluation, OperationName::Get).map(Some),
+        }
     }
 
     /// Returns the address of the list, if only that shows the resource. Collections with one list are one collection.
@@ -53,7 +57,10 @@ pub fn states_address(rules: &Rules) -> bool {
 pub fn stated_addresses(declared: &Resource) -> Option<[Address; 3]> {
     let rules = &declared.rules;
     let is_part = *rules.resolved().on_remove() != OnRemove::Delete;
-    if !states_address(rules) || is_part || rules.names_ids() || refers(declared) {
+    // If only a list shows the resource, what the server has may be the only name in a write.
+    let writes = [OperationName::Update, OperationName::Delete];
+    let is_named_by_server = rules.reads_from_list() && writes.iter().any(|write| rules.observes(*write));
+    if !states_address(rules) || is_part || is_named_by_server || rules.names_ids() || refers(declared) {
         return None;
     }
     let evaluation = declared.unobserved().ok()?;

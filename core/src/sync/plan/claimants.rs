@@ -40,9 +40,9 @@ impl Beside {
 
 /// Compares resources of the server with those that Git declares.
 pub struct Claimants {
-    /// The server with the rules of the target revision.
+    /// The server with the rules of the revision that declares the resources.
     remote: Arc<Remote>,
-    claims: Arc<Claims>,
+    pub claims: Claims,
     /// The candidates that Git moves to a place where the server has nothing, each with the path of the declared resource.
     moved: Mutex<HashMap<LogicalPath, LogicalPath>>,
 }
@@ -106,8 +106,9 @@ impl Place<'_> {
 }
 
 impl Claimants {
-    pub fn new(remote: &Arc<Remote>, claims: &Arc<Claims>) -> Self {
-        Self { remote: Arc::clone(remote), claims: Arc::clone(claims), moved: Mutex::default() }
+    /// Compares with the resources below `scope` that the tree of `remote` declares.
+    pub fn new(remote: &Arc<Remote>, scope: LogicalPath) -> Self {
+        Self { remote: Arc::clone(remote), claims: Claims::new(remote, scope), moved: Mutex::default() }
     }
 
     /// Removes and returns the candidates that Git moves, each with the path of the declared resource.
@@ -125,7 +126,7 @@ impl Claimants {
         let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
         let evaluation = at.unobserved()?;
         let collection = evaluation.remote_collection();
-        let rendered = Address::alone(&evaluation, &at.rules).ok();
+        let rendered = Address::alone(&evaluation, &at.rules).ok().flatten();
         let read_at = observed.read_at.as_deref();
         let alias =
             observed.payload.as_ref().and_then(|payload| at.rules.identity().alias().evaluate(payload).ok());
@@ -214,9 +215,12 @@ impl Claimants {
         }
         let there = Resource { declared: Some(declared), rules, ..at.moved(there) };
         let (there, lacking) = self.remote.with_template_values(there).await?;
-        let read = if at.rules.reads_from_list() { OperationName::List } else { OperationName::Get };
+        let from_list = at.rules.reads_from_list();
+        let read = if from_list { OperationName::List } else { OperationName::Get };
         // Two ways to read one resource may have one address for its deletion.
-        let differ = [read, OperationName::Delete].into_iter().all(|operation| {
+        let delete =
+            (!from_list || !at.rules.observes(OperationName::Delete)).then_some(OperationName::Delete);
+        let differ = std::iter::once(read).chain(delete).all(|operation| {
             let address = |resource: &Resource| Address::of(&resource.unobserved()?, operation);
             matches!((address(at), address(&there)), (Ok(own), Ok(other)) if own != other)
         });

@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 
 use super::address::{has_unfilled_address, is_unfilled};
 use super::claimants::{Beside, Claimants};
-use super::claims::{Claim, Claims};
+use super::claims::Claim;
 use super::decide;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Entry, OperationName, Rules};
+use crate::metadata::{Entry, Rules};
 use crate::path::{LogicalPath, is_within};
 use crate::repository::{self, Revision, Tree};
 use crate::server::Request;
@@ -76,17 +76,23 @@ pub struct Candidates {
     pub(super) remote: Arc<Remote>,
     /// The server with the rules of the revisions that declared candidates.
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
-    claims: Arc<Claims>,
+    /// The resources that the target revision declares.
     claimants: Claimants,
+    /// Those of others, with their names.
+    neighbours: Vec<(String, Claimants)>,
     found: Mutex<Pruning>,
 }
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
         let (remotes, found) = Default::default();
-        let claims = Arc::new(Claims::new(remote));
-        let claimants = Claimants::new(remote, &claims);
-        Self { remote: Arc::clone(remote), remotes, claims, claimants, found }
+        let claimants = Claimants::new(remote, LogicalPath::root());
+        let neighbours = remote.session.neighbours.iter().map(|neighbour| {
+            let theirs = Claimants::new(&remote.at_revision(&neighbour.tree), neighbour.scope.clone());
+            (neighbour.name.clone(), theirs)
+        });
+        let neighbours = neighbours.collect();
+        Self { remote: Arc::clone(remote), remotes, claimants, neighbours, found }
     }
 
     /// Decides on one candidate.
@@ -160,6 +166,11 @@ impl Candidates {
         if let Some(path) = self.claimants.find(declared, &observed, &beside).await? {
             return Ok(Fate::Kept(kept_as(&declared.path, path)));
         }
+        for (name, theirs) in &self.neighbours {
+            if let Some(path) = theirs.find(declared, &observed, &Beside::Nothing).await? {
+                return Ok(Fate::Kept(kept(format!("{name} declares the same resource at {path}"))));
+            }
+        }
         let resolved = declared.rules.resolved();
         if let Some(kept) = self.kept_by_metadata(declared).await? {
             return Ok(Fate::Kept(kept));
@@ -215,7 +226,7 @@ impl Candidates {
     /// Decides about a deletion that the server may apply to a declared resource of another collection, too.
     async fn unless_shared(&self, declared: &Resource, deletion: Action) -> Result<Fate, SyncError> {
         let path = &declared.path;
-        let twins = self.claims.twins(path).await?;
+        let twins = self.claimants.claims.twins(path).await?;
         if twins.is_empty() {
             return Ok(Fate::Needs(Box::new(deletion)));
         }
@@ -235,8 +246,9 @@ impl Candidates {
             return Ok(None);
         }
         let Some(path) = candidate.path.parent() else { return Ok(None) };
-        let Some(collection) = self.claims.all(&candidate.path).await?.get(&path) else { return Ok(None) };
-        let claims = self.claims.of(&path, collection).await?;
+        let claims = &self.claimants.claims;
+        let Some(collection) = claims.all(&candidate.path).await?.get(&path) else { return Ok(None) };
+        let claims = claims.of(&path, collection).await?;
         Ok(claims.iter().find(|claim| claim.alias.as_deref() == Some(shown)).map(|claim| claim.path.clone()))
     }
 
@@ -247,12 +259,14 @@ impl Candidates {
         candidate: &Resource,
         deletion: &Action,
     ) -> Result<Option<LogicalPath>, SyncError> {
-        let Some(Request { method, path: removed, body, .. }) = deletion.call().map(|call| &call.request)
+        let Some(Request { method, path: removed, query, body, .. }) =
+            deletion.call().map(|call| &call.request)
         else {
             return Ok(None);
         };
-        // Servers of remote procedures have one path for all resources.
-        let is_procedure = body.is_some() || candidate.rules.names_in_query(OperationName::Delete);
+        // Servers of remote procedures have one path for all resources, which are named in the query or the body.
+        let collection = candidate.evaluation()?.remote_collection().to_owned();
+        let is_procedure = body.is_some() || !query.is_empty() && is_within(&collection, removed);
         if *method != Method::DELETE || is_procedure {
             return Ok(None);
         }
@@ -260,11 +274,13 @@ impl Candidates {
             let is_within = |path: &str| is_within(path, removed);
             is_within(&claim.collection) || claim.address.as_ref().is_some_and(|at| is_within(&at.path))
         };
-        for (collection, declared) in
-            self.claims.all(&candidate.path).await?.iter().filter(|(_, declared)| declared.addressed)
-        {
-            if let Some(claim) = self.claims.of(collection, declared).await?.iter().find(is_below) {
-                return Ok(Some(claim.path.clone()));
+        let others = self.neighbours.iter().map(|(_, theirs)| theirs);
+        for claims in std::iter::once(&self.claimants).chain(others).map(|claimants| &claimants.claims) {
+            let collections = claims.all(&candidate.path).await?.iter();
+            for (collection, declared) in collections.filter(|(_, declared)| declared.addressed) {
+                if let Some(claim) = claims.of(collection, declared).await?.iter().find(is_below) {
+                    return Ok(Some(claim.path.clone()));
+                }
             }
         }
         Ok(None)

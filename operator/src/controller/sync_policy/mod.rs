@@ -8,6 +8,7 @@ mod decision;
 mod drift;
 mod inputs;
 mod inventory;
+mod neighbours;
 mod overlap;
 mod plan;
 mod run;
@@ -266,19 +267,13 @@ fn check_overlap(round: &Round<'_, SyncPolicy>) -> Result<(), Failure> {
         context.caches.policies.select(&round.key().namespace, |policy| own.rival(policy, &context.settings));
     match overlap::senior(&own, &rivals) {
         None => Ok(()),
-        Some(senior) => {
-            let blocked = match overlap::senior(senior, &rivals) {
-                Some(older) => format!(", which is not applied because it overlaps \"{}\"", older.name),
-                None => String::new(),
-            };
-            Err(Failure::new(
-                Reason::OverlappingPolicy,
-                format!(
-                    "spec.source.path {} overlaps {} of the older SyncPolicy \"{}\"{blocked}; change one of the paths, \
-                     or delete one policy",
-                    own.scope, senior.scope, senior.name
-                ),
-            ))
-        }
+        Some(senior) => Err(Failure::new(
+            Reason::OverlappingPolicy,
+            format!(
+                "spec.source.path {} overlaps {} of the older SyncPolicy \"{}\"; change one of the paths, or delete \
+                 one policy",
+                own.scope, senior.scope, senior.name
+            ),
+        )),
     }
 }

@@ -15,6 +15,7 @@ use super::decision::{Fingerprint, Trigger};
 use super::drift;
 use super::inputs::Inputs;
 use super::inventory::{self, Past, Pins, Settling};
+use super::neighbours;
 use super::overlap::{self, Claim};
 use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
@@ -214,7 +215,7 @@ impl Running<'_, '_> {
     }
 
     /// Creates the session of the engine.
-    async fn session(&self, tree: Arc<GitTree>) -> Result<Session, Failure> {
+    async fn session(&mut self, tree: Arc<GitTree>) -> Result<Session, Failure> {
         let (context, pools) = (self.round.context, self.pools);
         let bootstrap = |failure: Failure| Failure::new(Reason::SessionBootstrapFailed, failure.message);
         let server = &self.plan.inputs.server;
@@ -228,9 +229,18 @@ impl Running<'_, '_> {
         let knowledge = Arc::clone(&self.plan.knowledge);
         let directory = context.directories.cache(&SyncPolicy::owner(&self.round.key()));
         let address = client.address();
-        let open = move || Ok(WrittenValues::open(&directory, address));
-        let written = Some(Arc::new(blocking(open).await?));
-        Ok(Session { knowledge, secrets, written, ..Session::new(tree, metadata, client) })
+        let known = self.round.status.record_id.clone();
+        let open = move || {
+            let written = WrittenValues::open(&directory, address);
+            let id = written.identified(known.as_deref());
+            Ok((written, id))
+        };
+        let (written, id) = blocking(open).await?;
+        // It is published before the first write.
+        self.round.status.record_id = Some(id);
+        let written = Some(Arc::new(written));
+        let neighbours = neighbours::of(context, pools, &self.round.object).await?;
+        Ok(Session { knowledge, secrets, written, neighbours, ..Session::new(tree, metadata, client) })
     }
 
     /// Sets the status fields of a run in progress. If the process dies after they are written, the run counts as failed.

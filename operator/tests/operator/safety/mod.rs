@@ -5,6 +5,7 @@ mod addresses;
 mod creation;
 mod identity;
 mod lists;
+mod neighbours;
 mod products;
 mod renames;
 mod revisions;
