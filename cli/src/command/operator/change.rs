@@ -19,8 +19,8 @@ use crate::settings::parse_interval;
 /// The annotation that requests a full run. The operator handles each new value once.
 const REQUEST: &str = "declarest.io/sync-requested-at";
 
-/// The time in which the operator may notice that a policy can run again.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The time in which an operator that starts again notices that a policy can run.
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Time between two looks at a policy.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -85,9 +85,9 @@ async fn ended(policy: &Policy, request: &str, limit: Duration) -> Result<Dynami
     }
 }
 
-/// Whether the operator does not run the policy until it, or an object that it refers to, is changed.
+/// Whether the operator does not run the policy until it, or another policy, is changed.
 fn is_rejected(object: &DynamicObject) -> bool {
-    const REASONS: [&str; 3] = ["SpecInvalid", "OverlappingPolicy", "DependencyInvalid"];
+    const REASONS: [&str; 2] = ["SpecInvalid", "OverlappingPolicy"];
     let report = Report::of_policy(object);
     report.ready == "False" && report.reason.is_some_and(|reason| REASONS.contains(&&*reason))
 }

@@ -245,7 +245,8 @@ impl<'a> Inference<'a> {
             OperationName::Update => (None, excluding(&self.one_way.not_updated)),
             _ => (None, None),
         };
-        let wrapped = self.shape.write_expression().filter(|_| writes);
+        let request = self.document.zip(described).filter(|_| writes);
+        let wrapped = request.and_then(|(document, request)| self.shape.write_expression(document, request));
         let jq = |step: Option<String>| step.filter(|_| self.target.is_collection).map(Step::Jq);
         let transforms: Vec<Step> = jq(taken).into_iter().chain(removed).chain(jq(wrapped)).collect();
         let transforms = (!transforms.is_empty()).then_some(transforms);

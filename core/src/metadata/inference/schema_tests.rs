@@ -563,9 +563,10 @@ fn the_wrapper_of_reads_and_requests_is_removed_and_added() {
 }
 
 /// A resource may have one attribute that requests can set, and that is an object.
-#[test]
-fn an_attribute_is_not_a_wrapper() {
-    let answer = "{properties: {id: {}, config: {properties: {name: {}, size: {}}}}}";
+#[rstest]
+#[case("{properties: {id: {}, config: {properties: {name: {}, size: {}}}}}")]
+#[case("{properties: {poolId: {}, size: {}, config: {properties: {id: {}, name: {}}}}}")]
+fn an_attribute_is_not_a_wrapper(#[case] answer: &str) {
     let body = "{properties: {config: {properties: {name: {}, size: {}}}}}";
     let inferred = yaml(&infer("/pools/", Some(&pools(answer, body, body))).unwrap());
     assert!(!inferred.contains("jqExpression"), "{inferred}");

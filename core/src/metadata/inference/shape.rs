@@ -1,6 +1,6 @@
 //! Where the answers of a server hold a resource: in an envelope, and in the lists of its collection.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use http::Method;
 
@@ -14,8 +14,11 @@ use crate::payload::pointer::Pointer;
 /// The methods whose response describes a resource, in order.
 const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
 
-/// Members that commonly name a resource.
-const NAMES: [&str; 4] = ["id", "uuid", "key", "name"];
+/// Members beside a resource that describe an answer.
+const DESCRIPTIVE: [&str; 13] = [
+    "meta", "links", "jsonapi", "included", "status", "success", "message", "messages", "error", "errors",
+    "code", "warnings", "version",
+];
 
 /// The places of a resource in the answers that a document describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,8 +86,9 @@ impl Shape {
     }
 
     /// Returns the jq expression that makes the body of a request.
-    pub fn write_expression(&self) -> Option<String> {
-        self.wrapper.as_deref().map(|name| format!("{{{}: .}}", serde_json::Value::from(name)))
+    pub fn write_expression(&self, document: &OpenApi, request: &ApiOperation) -> Option<String> {
+        let name = self.wrapper.as_deref().filter(|_| self.sent(document, request).is_some())?;
+        Some(format!("{{{}: .}}", serde_json::Value::from(name)))
     }
 
     /// Returns the jq expression that selects the entries of a list of resources with this attribute as their id.
@@ -128,8 +132,8 @@ fn envelope<'o>(
     only(members.into_iter().filter(|(_, schema)| holds(schema)))
 }
 
-/// Returns the member of a read and of each request that holds the resource, and its schema in the read: it has the
-/// names of the resource, which the read beside it has not.
+/// Returns the member of a read and of each request that holds the resource, and its schema in the read: the other
+/// members of the read only describe it.
 fn wrapper<'o>(
     document: &OpenApi,
     read: &Pointer,
@@ -140,8 +144,8 @@ fn wrapper<'o>(
     let is_wrapped = requests.iter().all(|request| document.properties(request).iter().eq([&name]));
     let mut members = document.members(read);
     let inner = members.remove(&name).filter(|_| is_wrapped)?;
-    let has_name = |members: &BTreeMap<String, Pointer>| NAMES.iter().any(|name| members.contains_key(*name));
-    (has_name(&document.members(&inner)) && !has_name(&members)).then_some((name, inner))
+    let is_resource = !document.members(&inner).is_empty();
+    (is_resource && members.keys().all(|name| DESCRIPTIVE.contains(&name.as_str()))).then_some((name, inner))
 }
 
 fn sent(document: &OpenApi, request: &ApiOperation, wrapper: Option<&str>) -> Option<Pointer> {

@@ -427,7 +427,7 @@ impl Wire {
         }
         let line = |text: &str| one_line(&unindented(text)).into_owned();
         // The beginning of a long answer may be the same for all answers.
-        let reason = if text.len() > EXCERPT { reason(&text) } else { None };
+        let reason = if text.chars().count() > EXCERPT { reason(&text) } else { None };
         match reason {
             Some(reason) => excerpt(&format!("{} …", line(reason.trim_end())), EXCERPT).into_owned(),
             None => excerpt(&line(&text), EXCERPT).into_owned(),

@@ -11,6 +11,8 @@ use super::lists::List;
 use super::other_id::{Read, is_another, is_at_other_id, is_not_found, rejects_address};
 use super::parents::is_below_number;
 use super::server::{Place, Remote};
+use http::StatusCode;
+
 use crate::error::{Categorized, Category};
 use crate::metadata::inference::is_collection;
 use crate::metadata::{Entries, Entry, Identity, MetadataError, Rules};
@@ -393,8 +395,8 @@ impl Remote {
         match (verdict, read) {
             (Verdict::Here, read) => read,
             (Verdict::Present(entry), _) => self.read_listed(at, entry).await,
-            (Verdict::Absent(_), Err(SyncError::Server(error @ ServerError::Status { .. })))
-                if address == Address::Unreadable && !decides =>
+            (Verdict::Absent(_), Err(SyncError::Server(error)))
+                if address == Address::Unreadable && !decides && may_state_absence(&error) =>
             {
                 Err(SyncError::RefusedRead(wanted.path.clone(), error))
             }
@@ -537,6 +539,11 @@ fn is_by_name(wanted: &Resource, observed: &Observed) -> bool {
 }
 
 /// Whether the server may not accept the name of `at`, which is in the place of an unknown id.
+/// Whether some servers answer with this status to the read of a resource that they do not have.
+fn may_state_absence(error: &ServerError) -> bool {
+    matches!(error.status(), Some(StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY))
+}
+
 fn rejects_name(at: &Resource, read: &Read) -> bool {
     read.as_ref().is_err_and(SyncError::may_reject_name) && Wanted::of(at).id.is_none()
 }
