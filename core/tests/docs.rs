@@ -292,6 +292,7 @@ impl Reader {
             link: None,
             unreadable_links: false,
             total: None,
+            pages: None,
             next: None,
             continues: false,
         };

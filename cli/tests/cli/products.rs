@@ -408,6 +408,52 @@ fn a_member_of_a_singleton_is_not_its_address() {
     assert_eq!(place.server.get("/realms/r/8").unwrap()["mail"], "of another");
 }
 
+/// The `OpenAPI` document of the server has a GET for the settings, as for a collection.
+#[test]
+fn a_singleton_is_saved_although_the_document_describes_a_collection() {
+    let server = ApiServer::rest(&[], Ids::Stated("none"));
+    server.put("/settings", json!({"enabled": false}));
+    let api =
+        "openapi: 3.1.0\npaths: {/settings: {get: {responses: {'200': {description: ok}}}, post: {}}}\n";
+    let files = [("settings/metadata.yaml", "resource: {singleton: true}\n")];
+    let place = Place::with_openapi(server, api, &files);
+    let run = place.run(&["import", "/settings"]);
+    assert!(run.code == 0 && place.has("settings/resource.json"), "{run}");
+}
+
+/// The list has names that are encoded, so the read of one of them finds nothing.
+#[test]
+fn a_listed_member_that_does_not_exist_is_named() {
+    let server = ApiServer::start(&[], |request: &Request, store: &mut Store| match request.path.as_str() {
+        "/docs" => Answer::json(200, &json!(["a", "b"])),
+        _ => request.rest(store, Ids::Stated("none")),
+    });
+    server.put("/docs/a", json!({"v": 1}));
+    let place = Place::new(server, &[("docs/_/metadata.yaml", "operations: {list: {mode: names}}\n")]);
+    let run = place.run(&["import", "/docs"]);
+    assert!(run.stdout.contains("1 saved") || run.stderr.contains("1 saved"), "{run}");
+    assert!(format!("{}{}", run.stdout, run.stderr).contains("/docs/b not found on the server"), "{run}");
+    assert_ne!(run.code, 0, "{run}");
+}
+
+/// The server repeats the present value of a secret attribute in its answer to a refused update.
+#[test]
+fn the_present_value_of_a_secret_is_not_printed() {
+    let server =
+        ApiServer::start(&["/items"], |request: &Request, store: &mut Store| match request.method.as_str() {
+            "PUT" => Answer::json(422, &json!({"error": "value canary-old cannot become canary-new"})),
+            _ => request.rest(store, Ids::Stated("id")),
+        });
+    server.put("/items/x", json!({"id": "x", "pw": "canary-old"}));
+    let files = [
+        ("items/_/metadata.yaml", "resource: {secretAttributes: [/pw]}\n"),
+        ("items/x/resource.json", r#"{"id": "x", "pw": "canary-new"}"#),
+    ];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/items/x", "-v=3"]);
+    assert!(run.code == 2 && !format!("{}{}", run.stdout, run.stderr).contains("canary"), "{run}");
+}
+
 /// The server never returns a password.
 fn users(request: &Request, store: &mut Store) -> Answer {
     match (request.method.as_str(), store.get(&request.path)) {

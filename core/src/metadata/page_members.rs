@@ -2,40 +2,80 @@
 
 use crate::payload::Value;
 
-/// Members that hold the URL of the next page, or another sign that there is one.
-pub(super) const URLS: [&str; 8] =
-    ["next", "nextPage", "next_page", "nextLink", "next_link", "nextUrl", "next_url", ODATA_NEXT];
-/// The member of [`URLS`] that always has a URL, which may be relative.
+/// The member that always has a URL of the next page, which may be relative.
 pub(super) const ODATA_NEXT: &str = "@odata.nextLink";
-/// Members that state that there is a next page.
-pub(super) const SIGNS: [&str; 12] = [
-    "nextPageToken", "next_page_token", "next_cursor", "nextCursor", "hasMore", "has_more", "hasNext",
-    "has_next", "hasNextPage", "has_next_page", "isTruncated", "continue",
+
+/// What may follow `next` in the names of members that have the URL of the next page. These and other names are written
+/// without case and punctuation.
+const OF_URL: [&str; 5] = ["page", "link", "url", "uri", "href"];
+/// What else may follow it if the member has the number or the token of the next page, or states that there is one.
+const OF_NEXT: [&str; 14] = [
+    "key", "token", "cursor", "offset", "marker", "start", "number", "index", "records", "results", "batch",
+    "position", "skip", "after",
+];
+/// Other members that state that there is a next page.
+const SIGNS: [&str; 12] = [
+    "hasmore", "hasmoreitems", "hasmoreresults", "hasnext", "hasnextpage", "istruncated", "truncated",
+    "incompleteresults", "continue", "continuationtoken", "moreresults", "more",
 ];
 /// Objects next to the entries that hold such members.
-const WRAPPERS: [&str; 8] =
-    ["links", "_links", "paging", "pagination", "metadata", "meta", "page", "pageInfo"];
+const WRAPPERS: [&str; 12] = [
+    "links", "paging", "pagination", "metadata", "meta", "page", "pages", "pageinfo", "paginginfo",
+    "paginationinfo", "responsemetadata", "resultinfo",
+];
 /// Members that count the entries of the whole list.
 pub(super) const TOTALS: [&str; 12] = [
-    "total", "totalCount", "total_count", "totalItems", "total_items", "totalResults", "total_results",
-    "totalElements", "total_elements", "totalSize", "numberMatched", "@odata.count",
+    "total", "totalcount", "totalitems", "totalresults", "totalelements", "totalsize", "totalrows",
+    "totalrecords", "totalentries", "numbermatched", "numfound", "odatacount",
 ];
 /// Members that count the entries of the list or of the page.
 pub(super) const COUNTS: [&str; 1] = ["count"];
 /// Members that count its pages.
-pub(super) const PAGES: [&str; 9] = [
-    "pages", "totalPages", "total_pages", "lastPage", "last_page", "pageCount", "page_count", "numPages",
-    "num_pages",
-];
+pub(super) const PAGES: [&str; 5] = ["pages", "totalpages", "lastpage", "pagecount", "numpages"];
 /// Members that state whether a page is the last one.
-pub(super) const LAST: [&str; 4] = ["last", "isLast", "is_last", "isLastPage"];
+pub(super) const LAST: [&str; 3] = ["last", "islast", "islastpage"];
 
 /// Members of a link that hold its URL.
 pub(super) const URL_OF_LINK: [&str; 3] = ["href", "url", "uri"];
 
 /// Returns whether a member of this name, next to the entries of a list, describes its pages.
 pub(super) fn describes_pages(name: &str) -> bool {
-    [&URLS[..], &SIGNS, &WRAPPERS, &TOTALS, &COUNTS, &PAGES, &LAST].iter().any(|names| names.contains(&name))
+    let letters = letters(name);
+    let known = [&SIGNS[..], &WRAPPERS, &TOTALS, &COUNTS, &PAGES, &LAST];
+    is_next(name) || known.iter().any(|names| names.contains(&letters.as_str()))
+}
+
+/// Returns the letters and digits of a name, in lower case.
+fn letters(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+/// Whether a member of this name has the URL, the number or the token of the next page.
+pub(super) fn is_next(name: &str) -> bool {
+    follows_next(name, &[&OF_URL, &OF_NEXT])
+}
+
+/// Whether a member of this name has the URL of the next page, if its value is a URL. Cursors may look like one.
+pub(super) fn is_next_url(name: &str) -> bool {
+    follows_next(name, &[&OF_URL])
+}
+
+fn follows_next(name: &str, words: &[&[&str]]) -> bool {
+    let letters = letters(name);
+    let Some(mut rest) = letters.trim_start_matches("odata").strip_prefix("next") else { return false };
+    let words = || words.iter().flat_map(|words| words.iter());
+    while let Some(shorter) = words().find_map(|word| rest.strip_prefix(word)) {
+        rest = shorter;
+    }
+    rest.is_empty()
+}
+
+/// Whether a member states that there is a next page. A member of one of the names may have another meaning, unless it is a
+/// flag.
+pub(super) fn is_sign(name: &str, value: &Value) -> bool {
+    let letters = letters(name);
+    let is_flag = matches!(value, Value::Bool(true));
+    SIGNS.contains(&letters.as_str()) && (is_flag || !["more", "truncated"].contains(&letters.as_str()))
 }
 
 /// Whether a member of this name, next to the entries of a list, may be an array of links with their relations: `links` of OGC
@@ -73,21 +113,51 @@ fn relations(link: &Value) -> impl Iterator<Item = &str> {
     texts.filter_map(Value::as_str).flat_map(str::split_whitespace)
 }
 
-/// Returns the response and the objects in it that describe its pages.
+/// Returns the response and the objects in it that describe its pages. If the response has one object with an array, this
+/// may be the list in an envelope.
 pub(super) fn holders(answer: &Value) -> impl Iterator<Item = &Value> {
-    std::iter::once(answer).chain(WRAPPERS.iter().filter_map(|key| answer.get(key)))
+    let arrays = |holder: &Value| members(holder).any(|(_, member)| member.as_array().is_some());
+    let mut enveloped = members(answer).map(|(_, member)| member).filter(|member| arrays(member));
+    let list = match (arrays(answer), enveloped.next(), enveloped.next()) {
+        (false, Some(list), None) => Some(list),
+        _ => None,
+    };
+    let lists = [Some(answer), list].into_iter().flatten();
+    lists.flat_map(|list| {
+        let described = wrapped(list).flat_map(|holder| std::iter::once(holder).chain(wrapped(holder)));
+        std::iter::once(list).chain(described)
+    })
+}
+
+fn members(holder: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    holder.as_object().into_iter().flatten()
+}
+
+fn wrapped(holder: &Value) -> impl Iterator<Item = &Value> {
+    let is_wrapper = |name: &str| WRAPPERS.contains(&letters(name).as_str());
+    members(holder)
+        .filter(move |(name, value)| value.as_object().is_some() && is_wrapper(name))
+        .map(|(_, value)| value)
+}
+
+fn named<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = &'v Value> {
+    let found = holders(answer).flat_map(members);
+    found.filter(move |(name, _)| names.contains(&letters(name).as_str())).map(|(_, value)| value)
 }
 
 pub(super) fn numbers<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = u64> {
-    let found = holders(answer).flat_map(move |holder| names.iter().filter_map(|name| holder.get(name)));
-    found.filter_map(|value| match value {
+    named(answer, names).filter_map(|value| match value {
         Value::Int(number) => u64::try_from(*number).ok(),
         Value::String(text) => text.trim().parse().ok(),
+        // `{"value": 2, "relation": "eq"}` of OpenSearch.
+        Value::Object(total) => match total.get("value") {
+            Some(Value::Int(number)) => u64::try_from(*number).ok(),
+            _ => None,
+        },
         _ => None,
     })
 }
 
 pub(super) fn flags<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = bool> {
-    let found = holders(answer).flat_map(move |holder| names.iter().filter_map(|name| holder.get(name)));
-    found.filter_map(|value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
+    named(answer, names).filter_map(|value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
 }

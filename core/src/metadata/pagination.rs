@@ -2,7 +2,8 @@
 
 use super::document::{Numbered, Pagination};
 use super::page_members::{
-    COUNTS, LAST, ODATA_NEXT, PAGES, SIGNS, TOTALS, URL_OF_LINK, URLS, flags, holders, next_links, numbers,
+    COUNTS, LAST, ODATA_NEXT, PAGES, TOTALS, URL_OF_LINK, flags, holders, is_next, is_next_url, is_sign,
+    next_links, numbers,
 };
 use super::{MetadataError, Rules, list};
 use crate::path::LogicalPath;
@@ -20,6 +21,8 @@ pub struct PageView<'a> {
     pub unreadable_links: bool,
     /// The number of entries of the whole list, if its headers state it.
     pub total: Option<u64>,
+    /// The number of its pages, if its headers state it.
+    pub pages: Option<u64>,
     /// The URL, number or token of the next page in another header, such as `Next-Page`.
     pub next: Option<&'a str>,
     /// Whether its headers state that it is not the last page.
@@ -260,7 +263,7 @@ impl Pager<'_> {
         if let Some(link) = page.link.or_else(|| page.next.and_then(as_reference)) {
             return NextPage::At(link.to_owned());
         }
-        lacks |= numbers(page.answer, &PAGES).any(|pages| pages > self.pages);
+        lacks |= numbers(page.answer, &PAGES).chain(page.pages).any(|pages| pages > self.pages);
         complete |= flags(page.answer, &LAST).any(|last| last);
         let continues =
             page.unreadable_links || page.continues || lacks || flags(page.answer, &LAST).any(|last| !last);
@@ -277,7 +280,8 @@ impl Pager<'_> {
 
 /// Whether the answer shows the member of a next URL with null.
 fn states_no_next(answer: &Value) -> bool {
-    holders(answer).any(|holder| URLS.iter().any(|key| holder.get(key).is_some_and(Value::is_null)))
+    let mut members = holders(answer).filter_map(Value::as_object).flatten();
+    members.any(|(name, value)| is_next(name) && value.is_null())
 }
 
 /// Returns the next page according to the body of a list response: its URL, which is a string or an object with
@@ -286,8 +290,10 @@ fn next_in(answer: &Value, own: &str) -> NextPage {
     let entries = list::place(answer, own).ok().flatten();
     let mut next = NextPage::End;
     for holder in holders(answer) {
-        let member = |key: &&str| holder.get(key);
-        let url = URLS.iter().filter_map(member).find_map(reference_in).map(str::to_owned);
+        let members = || holder.as_object().into_iter().flatten();
+        let nexts = || members().filter(|(name, _)| is_next(name)).map(|(_, value)| value);
+        let mut urls = members().filter(|(name, _)| is_next_url(name)).map(|(_, value)| value);
+        let url = urls.find_map(reference_in).map(str::to_owned);
         if let Some(url) = url.or_else(|| odata_next(holder)) {
             return NextPage::At(url);
         }
@@ -295,7 +301,8 @@ fn next_in(answer: &Value, own: &str) -> NextPage {
             let url = URL_OF_LINK.iter().find_map(|name| page_url(link.get(name)?.as_str()?));
             return url.map_or(NextPage::Unknown, |url| NextPage::At(url.to_owned()));
         }
-        if URLS.iter().chain(&SIGNS).filter_map(member).any(is_meaningful) {
+        let signs = members().filter(|(name, value)| is_sign(name, value)).map(|(_, value)| value);
+        if nexts().chain(signs).any(is_meaningful) {
             next = NextPage::Unknown;
         }
     }
@@ -319,10 +326,8 @@ fn odata_next(answer: &Value) -> Option<String> {
 }
 
 fn reference_in(value: &Value) -> Option<&str> {
-    match value.get("href").map(Value::as_str) {
-        Some(href) => {
-            href.filter(|href| !is_template(href)).and_then(|href| as_reference(href).or(page_url(href)))
-        }
+    match URL_OF_LINK.iter().find_map(|name| value.get(name)).map(Value::as_str) {
+        Some(url) => url.filter(|url| !is_template(url)).and_then(|url| as_reference(url).or(page_url(url))),
         None => as_reference(value.as_str()?),
     }
 }
@@ -352,8 +357,8 @@ fn as_reference(text: &str) -> Option<&str> {
 
 fn is_meaningful(value: &Value) -> bool {
     match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
+        Value::Null | Value::Bool(false) | Value::Int(0) => false,
+        Value::String(text) => !["", "0", "false"].contains(&text.as_str()),
         _ => true,
     }
 }
@@ -396,6 +401,7 @@ mod tests {
                 link,
                 unreadable_links: false,
                 total: None,
+                pages: None,
                 next: None,
                 continues: false,
             };
@@ -436,6 +442,19 @@ mod tests {
     #[case("{items: [], '@odata.nextLink': 'http://h.test/x'}", at("http://h.test/x"))]
     #[case("{items: [], nextCursor: 'http://h.test/x'}", NextPage::Unknown)]
     #[case("{items: [], next: 2}", NextPage::Unknown)]
+    #[case("{items: [{}], nextKey: 100}", NextPage::Unknown)]
+    #[case("{items: [{}], nextKey: 0}", NextPage::End)]
+    #[case("{items: [{}], NextToken: abc, nextRun: 5}", NextPage::Unknown)]
+    #[case("{items: [{}], nextRun: 5, nextStep: {id: 1}}", NextPage::End)]
+    #[case("{items: [{}], response_metadata: {next_cursor: abc}}", NextPage::Unknown)]
+    #[case(
+        "{items: [{}], _pagination: {next: {offset: 3, url: 'http://h.test/a?p=2'}}}",
+        at("http://h.test/a?p=2")
+    )]
+    #[case("{data: [{}], meta: {pagination: {total: 2, total_pages: 2}}}", NextPage::Unknown)]
+    #[case("{d: {results: [{}], __next: 'http://h.test/x'}}", at("http://h.test/x"))]
+    #[case("{code: 0, data: {list: [{}], nextPageToken: abc}}", NextPage::Unknown)]
+    #[case("{rio: {tags: [1], next: 2}, lima: {tags: [2]}}", NextPage::End)]
     #[case("{items: [], _links: {next: {href: 'orders?page=2'}}}", at("orders?page=2"))]
     #[case("{items: [], _links: {next: {href: '/orders{?page}', templated: true}}}", NextPage::Unknown)]
     #[case("{items: [], _links: {next: {href: '/orders?where={\"a\":1}'}}}", at("/orders?where={\"a\":1}"))]

@@ -351,6 +351,11 @@ impl Rules {
             || body.is_some_and(|body| any_in_body(body, &Template::observes))
     }
 
+    /// Returns whether a payload may have secrets.
+    pub fn has_secrets(&self) -> bool {
+        self.resolved.secret || !self.resolved.secret_attributes.is_empty()
+    }
+
     /// Returns whether a document with `selector.descendants` applies.
     pub fn of_descendants(&self) -> bool {
         self.descendants.is_some()

@@ -55,6 +55,8 @@ pub struct Paging {
     /// The number of entries of the whole list: `X-Total-Count`, `X-Total`, or the length in `Content-Range` (RFC
     /// 9110 §14.4).
     pub total: Option<u64>,
+    /// The number of pages: `X-Total-Pages`.
+    pub pages: Option<u64>,
     /// The URL, number or token of the next page, or only that there is one: the value of a field such as `Next-Page`.
     pub next: Option<String>,
     /// Whether there are further pages: `next` is present, or the range has an unknown length.
@@ -77,11 +79,14 @@ impl Paging {
         let length = range.and_then(|(_, length)| length.parse().ok());
         let counted = |name| text(name)?.parse().ok();
         let partial = status == StatusCode::PARTIAL_CONTENT || range.is_some();
-        let total = counted("x-total-count").or_else(|| counted("x-total")).or(length);
+        let totals = ["x-total-count", "x-total", "x-pagination-total-count", "x-pagination-total"];
+        let total = totals.into_iter().find_map(counted).or(length);
+        let pages =
+            ["x-total-pages", "x-pagination-page-count", "x-page-count"].into_iter().find_map(counted);
         let names_next = |name: &str| NEXT_PAGE.contains(&name.strip_prefix("x-").unwrap_or(name));
         let next = headers.iter().find(|(name, value)| names_next(name.as_str()) && is_next(value));
         let next = next.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
-        Self { total, continues: next.is_some() || (partial && total.is_none()), next }
+        Self { total, pages, continues: next.is_some() || (partial && total.is_none()), next }
     }
 }
 
@@ -335,7 +340,10 @@ mod tests {
             .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
         let found = Paging::of(StatusCode::from_u16(status).unwrap(), &headers);
-        assert_eq!(found, Paging { total, next: next.map(str::to_owned), continues: next.is_some() });
+        assert_eq!(
+            found,
+            Paging { total, pages: None, next: next.map(str::to_owned), continues: next.is_some() }
+        );
     }
 
     #[rstest]
@@ -344,7 +352,7 @@ mod tests {
     fn a_part_of_unknown_length_continues(#[case] range: &'static str) {
         let headers = HeaderMap::from_iter([(http::header::CONTENT_RANGE, HeaderValue::from_static(range))]);
         let found = Paging::of(StatusCode::PARTIAL_CONTENT, &headers);
-        assert_eq!(found, Paging { total: None, next: None, continues: true });
+        assert_eq!(found, Paging { continues: true, ..Paging::default() });
     }
 
     #[rstest]

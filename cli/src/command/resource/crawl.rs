@@ -311,7 +311,7 @@ fn is_collection(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<bool, 
     if holds_singletons(workspace, path) {
         return Ok(false);
     }
-    let api = workspace.metadata.api();
+    let api = workspace.metadata.api().filter(|_| !is_singleton(workspace, path));
     let described = api.is_some_and(|api| inference::is_collection(api.document(), path));
     if described || workspace.metadata.has_wildcard_child(path)? {
         return Ok(true);

@@ -6,7 +6,7 @@ use super::hal;
 use super::shape::Shape;
 use crate::metadata::document::{Numbered, Pagination};
 use crate::metadata::openapi::{OpenApi, PathItem};
-use crate::metadata::page_members::URLS;
+use crate::metadata::page_members::is_next_url;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 
@@ -29,7 +29,7 @@ const LARGEST_SIZE: u32 = 1000;
 pub fn pagination(document: &OpenApi, list: &PathItem, shape: &Shape) -> Option<Pagination> {
     let answer = list.operation(&Method::GET)?.response_schema();
     let members = answer.map(|answer| document.members(answer)).unwrap_or_default();
-    if URLS.iter().chain(&[hal::LINKS]).any(|name| members.contains_key(*name)) {
+    if members.keys().any(|name| is_next_url(name) || name == hal::LINKS) {
         return None;
     }
     let parameters = document.query_parameters(list, &Method::GET);

@@ -118,10 +118,10 @@ impl Call {
     /// if the payload or the server states another id. The request succeeds only while the server has the `observed`
     /// version.
     fn of_observed(mut self, operation: OperationName, at: &Resource, observed: &Observed) -> Self {
-        if at.rules.observes(operation)
+        if (at.rules.observes(operation) || at.rules.has_secrets())
             && let Some(payload) = &observed.payload
         {
-            // The request may contain secrets that only the server has.
+            // The request and its answer may contain secrets that only the server has.
             let shown = Resource { payload: Arc::new(payload.clone()), ..at.clone() };
             let known = std::mem::take(&mut self.request.secrets);
             self.request.secrets = known.iter().cloned().chain(shown.secret_texts()).collect();

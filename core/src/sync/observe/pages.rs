@@ -72,6 +72,7 @@ impl<'a> Pages<'a> {
             link: if let NextLink::At(reference) = &link { Some(reference) } else { None },
             unreadable_links: link == NextLink::Unreadable,
             total: response.paging.total,
+            pages: response.paging.pages,
             next: response.paging.next.as_deref(),
             continues: response.paging.continues,
         })?;

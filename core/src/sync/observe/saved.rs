@@ -1,7 +1,7 @@
 //! The members of a list as reads of each of them show them, for files.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -136,24 +136,35 @@ impl Remote {
             (member, read)
         });
         let mut reads = reads.buffered(self.session.client.max_concurrency());
-        let (mut read, mut unread) = (Vec::new(), Vec::new());
+        let (mut read, mut unread, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         let mut unanswered = 0;
         while let Some((member, result)) = reads.next().await {
             let answers = !result.as_ref().is_err_and(SyncError::is_unreachable);
             unanswered = if answers { 0 } else { unanswered + 1 };
             match result {
-                Ok(entry) => read.extend(entry.map(|entry| (member, entry))),
+                Ok(Some(entry)) => read.push((member, entry)),
+                Ok(None) => gone.push(member),
                 Err(error) if error.is_unauthorized() || unanswered == UNANSWERED => return Err(error),
                 Err(error) => unread.push((member, error)),
             }
+        }
+        // A member may have been deleted after the list was read. Otherwise, its name or its address is wrong.
+        if !gone.is_empty() && !read.is_empty() {
+            let listed = self.read_list(located).await?.entries.named;
+            let names = self.rules(collection).await?.path_names();
+            let listed: HashSet<_> =
+                listed.iter().filter_map(|entry| entry.path(collection, names).ok()).collect();
+            let still = gone.into_iter().filter(|member| listed.contains(member));
+            unread.extend(still.map(|member| (member.clone(), SyncError::Absent(member))));
         }
         Ok((read, unread))
     }
 }
 
 impl Members {
-    /// Fails with the first error if members could not be read.
+    /// Fails with the first error if members could not be read. Those that do not exist are left out.
     pub fn all_read(mut self) -> Result<Self, SyncError> {
+        self.unread.retain(|(_, error)| !matches!(error, SyncError::Absent(_)));
         if self.unread.is_empty() { Ok(self) } else { Err(self.unread.swap_remove(0).1) }
     }
 }

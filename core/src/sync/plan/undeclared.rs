@@ -265,8 +265,8 @@ impl Candidates {
             return Ok(None);
         };
         // Servers of remote procedures have one path for all resources, which are named in the query or the body.
-        let collection = candidate.evaluation()?.remote_collection().to_owned();
-        let is_procedure = body.is_some() || !query.is_empty() && is_within(&collection, removed);
+        let is_alone = || candidate.evaluation().is_ok_and(|it| !is_within(it.remote_collection(), removed));
+        let is_procedure = body.is_some() || !query.is_empty() && !is_alone();
         if *method != Method::DELETE || is_procedure {
             return Ok(None);
         }
