@@ -19,10 +19,11 @@ const SIGNS: [&str; 12] = [
     "incompleteresults", "continue", "continuationtoken", "moreresults", "more",
 ];
 /// Objects next to the entries that hold such members.
-const WRAPPERS: [&str; 12] = [
-    "links", "paging", "pagination", "metadata", "meta", "page", "pages", "pageinfo", "paginginfo",
-    "paginationinfo", "responsemetadata", "resultinfo",
-];
+const WRAPPERS: [&str; 7] = ["links", "paging", "pagination", "metadata", "meta", "page", "pageinfo"];
+/// Further ones.
+const RARE_WRAPPERS: [&str; 4] = ["paginginfo", "paginationinfo", "responsemetadata", "resultinfo"];
+/// Objects that hold the entries.
+const ENVELOPES: [&str; 8] = ["data", "result", "results", "response", "d", "hits", "payload", "body"];
 /// Members that count the entries of the whole list.
 pub(super) const TOTALS: [&str; 12] = [
     "total", "totalcount", "totalitems", "totalresults", "totalelements", "totalsize", "totalrows",
@@ -41,7 +42,7 @@ pub(super) const URL_OF_LINK: [&str; 3] = ["href", "url", "uri"];
 /// Returns whether a member of this name, next to the entries of a list, describes its pages.
 pub(super) fn describes_pages(name: &str) -> bool {
     let letters = letters(name);
-    let known = [&SIGNS[..], &WRAPPERS, &TOTALS, &COUNTS, &PAGES, &LAST];
+    let known = [&SIGNS[..], &WRAPPERS, &RARE_WRAPPERS, &TOTALS, &COUNTS, &PAGES, &LAST];
     is_next(name) || known.iter().any(|names| names.contains(&letters.as_str()))
 }
 
@@ -113,18 +114,20 @@ fn relations(link: &Value) -> impl Iterator<Item = &str> {
     texts.filter_map(Value::as_str).flat_map(str::split_whitespace)
 }
 
-/// Returns the response and the objects in it that describe its pages. If the response has one object with an array, this
-/// may be the list in an envelope.
-pub(super) fn holders(answer: &Value) -> impl Iterator<Item = &Value> {
+/// Returns the object that holds the entries, if the response has no array.
+pub(super) fn enveloped(answer: &Value) -> Option<&Value> {
     let arrays = |holder: &Value| members(holder).any(|(_, member)| member.as_array().is_some());
-    let mut enveloped = members(answer).map(|(_, member)| member).filter(|member| arrays(member));
-    let list = match (arrays(answer), enveloped.next(), enveloped.next()) {
-        (false, Some(list), None) => Some(list),
-        _ => None,
-    };
-    let lists = [Some(answer), list].into_iter().flatten();
-    lists.flat_map(|list| {
-        let described = wrapped(list).flat_map(|holder| std::iter::once(holder).chain(wrapped(holder)));
+    let is_envelope = |name: &str| ENVELOPES.contains(&letters(name).as_str());
+    let mut lists = members(answer).filter(|(name, member)| is_envelope(name) && arrays(member));
+    let list = lists.next().filter(|_| lists.next().is_none() && !arrays(answer));
+    list.map(|(_, member)| member)
+}
+
+/// Returns the response and the objects in it that describe its pages.
+pub(super) fn holders(answer: &Value) -> impl Iterator<Item = &Value> {
+    [Some(answer), enveloped(answer)].into_iter().flatten().flat_map(|list| {
+        let described = wrapped(list, true);
+        let described = described.flat_map(|holder| std::iter::once(holder).chain(wrapped(holder, true)));
         std::iter::once(list).chain(described)
     })
 }
@@ -133,20 +136,35 @@ fn members(holder: &Value) -> impl Iterator<Item = (&String, &Value)> {
     holder.as_object().into_iter().flatten()
 }
 
-fn wrapped(holder: &Value) -> impl Iterator<Item = &Value> {
-    let is_wrapper = |name: &str| WRAPPERS.contains(&letters(name).as_str());
+fn wrapped(holder: &Value, rare: bool) -> impl Iterator<Item = &Value> {
+    let is_wrapper = move |name: &str| {
+        let letters = letters(name);
+        WRAPPERS.contains(&letters.as_str()) || rare && RARE_WRAPPERS.contains(&letters.as_str())
+    };
     members(holder)
         .filter(move |(name, value)| value.as_object().is_some() && is_wrapper(name))
         .map(|(_, value)| value)
 }
 
-fn named<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = &'v Value> {
-    let found = holders(answer).flat_map(members);
+fn named<'v>(
+    holders: impl Iterator<Item = &'v Value>,
+    names: &'v [&'v str],
+) -> impl Iterator<Item = &'v Value> {
+    let found = holders.flat_map(members);
     found.filter(move |(name, _)| names.contains(&letters(name).as_str())).map(|(_, value)| value)
 }
 
 pub(super) fn numbers<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = u64> {
-    named(answer, names).filter_map(|value| match value {
+    named(holders(answer), names).filter_map(number)
+}
+
+/// The same only for the usual places.
+pub(super) fn usual_numbers<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = u64> {
+    named(std::iter::once(answer).chain(wrapped(answer, false)), names).filter_map(number)
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
         Value::Int(number) => u64::try_from(*number).ok(),
         Value::String(text) => text.trim().parse().ok(),
         // `{"value": 2, "relation": "eq"}` of OpenSearch.
@@ -155,9 +173,15 @@ pub(super) fn numbers<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Itera
             _ => None,
         },
         _ => None,
-    })
+    }
 }
 
 pub(super) fn flags<'v>(answer: &'v Value, names: &'v [&'v str]) -> impl Iterator<Item = bool> {
-    named(answer, names).filter_map(|value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
+    let found = named(holders(answer), names);
+    found.filter_map(|value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
+}
+
+/// Whether a flag states that the page is the last one.
+pub(super) fn states_end(answer: &Value) -> bool {
+    flags(answer, &LAST).any(|last| last) || flags(answer, &SIGNS).any(|more| !more)
 }

@@ -2,8 +2,8 @@
 
 use super::document::{Numbered, Pagination};
 use super::page_members::{
-    COUNTS, LAST, ODATA_NEXT, PAGES, TOTALS, URL_OF_LINK, flags, holders, is_next, is_next_url, is_sign,
-    next_links, numbers,
+    COUNTS, LAST, ODATA_NEXT, PAGES, TOTALS, URL_OF_LINK, enveloped, flags, holders, is_next, is_next_url,
+    is_sign, next_links, numbers, states_end, usual_numbers,
 };
 use super::{MetadataError, Rules, list};
 use crate::path::LogicalPath;
@@ -132,7 +132,8 @@ impl<'a> Pager<'a> {
         let numbered = self.rules.pagination().and_then(Pagination::numbered);
         let found = match numbered.and_then(|numbered| numbered.items.as_ref()) {
             Some(pointer) => pointer.get(page.answer).and_then(Value::as_array).map(<[Value]>::len),
-            None => list::count(page.answer, self.collection.name()),
+            None => list::count(page.answer, self.collection.name())
+                .or_else(|| list::count(enveloped(page.answer)?, self.collection.name())),
         };
         let found = found.map(|count| count as u64);
         self.entries = self.entries.zip(found).map(|(before, found)| before + found);
@@ -246,7 +247,9 @@ impl Pager<'_> {
     /// Returns the next page according to the response: a `Link`, a URL in another header or in the body, or only that
     /// there is one.
     fn more(&mut self, page: &PageView<'_>) -> NextPage {
-        let totals = page.total.into_iter().chain(numbers(page.answer, &TOTALS));
+        // If entries cannot be counted here, transforms may leave some out.
+        let stated = if self.entries.is_some() { numbers(page.answer, &TOTALS).max() } else { None };
+        let totals = page.total.into_iter().chain(stated).chain(usual_numbers(page.answer, &TOTALS));
         // A total that is smaller than the number of entries counts something else.
         let (mut lacks, mut complete) = (false, false);
         for total in totals {
@@ -255,7 +258,7 @@ impl Pager<'_> {
             self.total = self.total.max(total);
         }
         // Such a number may count only the page, so it shows missing entries, and a complete list only if no page follows.
-        let counts = numbers(page.answer, &COUNTS).max().unwrap_or_default();
+        let counts = usual_numbers(page.answer, &COUNTS).max().unwrap_or_default();
         lacks |= self.entries.is_some_and(|entries| counts > entries);
         let is_guess = self.rules.pagination().is_none();
         complete |= is_guess && self.entries == Some(counts) && states_no_next(page.answer);
@@ -267,7 +270,10 @@ impl Pager<'_> {
         complete |= flags(page.answer, &LAST).any(|last| last);
         let continues =
             page.unreadable_links || page.continues || lacks || flags(page.answer, &LAST).any(|last| !last);
-        match next_in(page.answer, self.collection.name()) {
+        // Pages with numbers are requested as metadata states.
+        let is_numbered = self.rules.pagination().is_some_and(|pagination| pagination.numbered().is_some());
+        let only_urls = is_numbered || states_end(page.answer);
+        match next_in(page.answer, self.collection.name(), only_urls) {
             NextPage::End if continues => NextPage::Unknown,
             NextPage::End => {
                 self.complete |= complete;
@@ -285,13 +291,13 @@ fn states_no_next(answer: &Value) -> bool {
 }
 
 /// Returns the next page according to the body of a list response: its URL, which is a string or an object with
-/// `href`, or only that there is one. The collection has the name `own`.
-fn next_in(answer: &Value, own: &str) -> NextPage {
+/// `href`, or only that there is one. With `only_urls`, a number or a token does not state that. The collection has the
+/// name `own`.
+fn next_in(answer: &Value, own: &str, only_urls: bool) -> NextPage {
     let entries = list::place(answer, own).ok().flatten();
     let mut next = NextPage::End;
     for holder in holders(answer) {
         let members = || holder.as_object().into_iter().flatten();
-        let nexts = || members().filter(|(name, _)| is_next(name)).map(|(_, value)| value);
         let mut urls = members().filter(|(name, _)| is_next_url(name)).map(|(_, value)| value);
         let url = urls.find_map(reference_in).map(str::to_owned);
         if let Some(url) = url.or_else(|| odata_next(holder)) {
@@ -302,7 +308,8 @@ fn next_in(answer: &Value, own: &str) -> NextPage {
             return url.map_or(NextPage::Unknown, |url| NextPage::At(url.to_owned()));
         }
         let signs = members().filter(|(name, value)| is_sign(name, value)).map(|(_, value)| value);
-        if nexts().chain(signs).any(is_meaningful) {
+        let nexts = members().filter(|(name, _)| if only_urls { is_next_url(name) } else { is_next(name) });
+        if nexts.map(|(_, value)| value).chain(signs).any(is_meaningful) {
             next = NextPage::Unknown;
         }
     }
@@ -454,7 +461,11 @@ mod tests {
     #[case("{data: [{}], meta: {pagination: {total: 2, total_pages: 2}}}", NextPage::Unknown)]
     #[case("{d: {results: [{}], __next: 'http://h.test/x'}}", at("http://h.test/x"))]
     #[case("{code: 0, data: {list: [{}], nextPageToken: abc}}", NextPage::Unknown)]
-    #[case("{rio: {tags: [1], next: 2}, lima: {tags: [2]}}", NextPage::End)]
+    #[case("{rio: {tags: [1], next: 2}}", NextPage::End)]
+    #[case("{items: [{}], isLast: true, nextStart: 50}", NextPage::End)]
+    #[case("{items: [{}], hasMore: false, nextOffset: 20}", NextPage::End)]
+    #[case("{response: {numFound: 2, docs: [{}]}}", NextPage::Unknown)]
+    #[case("{hits: {total: {value: 1}, hits: [{}]}}", NextPage::End)]
     #[case("{items: [], _links: {next: {href: 'orders?page=2'}}}", at("orders?page=2"))]
     #[case("{items: [], _links: {next: {href: '/orders{?page}', templated: true}}}", NextPage::Unknown)]
     #[case("{items: [], _links: {next: {href: '/orders?where={\"a\":1}'}}}", at("/orders?where={\"a\":1}"))]
@@ -504,6 +515,7 @@ mod tests {
     #[case(OFFSET, &["[{}, {}]", "{total: 4, all: [{}, {}]}"], Ok(NextPage::End))]
     #[case(OFFSET, &["{items: [{}], hasMore: true}"], Ok(with(&[("first", "1"), ("max", "2")])))]
     #[case(OFFSET, &["{items: [], hasMore: true}"], Ok(NextPage::Unknown))]
+    #[case(OFFSET, &["{items: [{}], meta: {pagination: {next_offset: 1}}}"], Ok(NextPage::End))]
     #[case(LONG, &[TEN], Ok(with(&[("first", "10"), ("max", "10")])))]
     #[case(LONG, &[TEN, TEN], Ok(with(&[("first", "20"), ("max", "10")])))]
     #[case(LONG, &[TEN, "[1]"], Ok(NextPage::End))]

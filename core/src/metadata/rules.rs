@@ -351,6 +351,15 @@ impl Rules {
             || body.is_some_and(|body| any_in_body(body, &Template::observes))
     }
 
+    /// Returns whether the query of `operation` differs between resources. What the server has, such as a revision, does not
+    /// count.
+    pub fn names_in_query(&self, operation: OperationName) -> bool {
+        let names = |template: &Template| {
+            !template.is_static() && (!template.observes() || !template.pointers().is_empty())
+        };
+        self.operation(operation).query.iter().any(|(_, template)| names(template))
+    }
+
     /// Returns whether a payload may have secrets.
     pub fn has_secrets(&self) -> bool {
         self.resolved.secret || !self.resolved.secret_attributes.is_empty()

@@ -81,8 +81,7 @@ impl Paging {
         let partial = status == StatusCode::PARTIAL_CONTENT || range.is_some();
         let totals = ["x-total-count", "x-total", "x-pagination-total-count", "x-pagination-total"];
         let total = totals.into_iter().find_map(counted).or(length);
-        let pages =
-            ["x-total-pages", "x-pagination-page-count", "x-page-count"].into_iter().find_map(counted);
+        let pages = ["x-total-pages", "x-pagination-page-count"].into_iter().find_map(counted);
         let names_next = |name: &str| NEXT_PAGE.contains(&name.strip_prefix("x-").unwrap_or(name));
         let next = headers.iter().find(|(name, value)| names_next(name.as_str()) && is_next(value));
         let next = next.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());

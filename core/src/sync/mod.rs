@@ -33,10 +33,10 @@ use plan::undeclared::Candidates;
 
 pub use model::{
     Action, Address, Answers, Candidate, Doubt, Drift, Failure, FailureReason, Intent, Kept, Knowledge, LIST,
-    ListAnswer, Match, Mode, Neighbour, Observed, Options, Outcome, PRUNE, Progress, Proof, PruneLimit,
-    PruneRefused, Question, REPLACE, Reading, Reason, Recurrences, Report, Resource, Scope, Selection,
-    Session, Stats, Step, Stop, SyncError, Unsettled, Verdict, Version, Wanted, WrittenValues, confidential,
-    judge, request, request_without_payload,
+    ListAnswer, Match, Mode, Observed, Options, Outcome, PRUNE, Progress, Proof, PruneLimit, PruneRefused,
+    Question, REPLACE, Reading, Reason, Recurrences, Report, Resource, Scope, Selection, Session, Stats,
+    Step, Stop, SyncError, Unsettled, Verdict, Version, Wanted, WrittenValues, confidential, judge, request,
+    request_without_payload,
 };
 pub use observe::{Found, Members, Remote, desired, lookup, recheck};
 pub use plan::Plan;

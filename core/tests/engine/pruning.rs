@@ -1,5 +1,6 @@
 //! Resources that were declared once, and those that another policy declares now.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::api_server::{Answer, ApiServer, Ids};
+use crate::api_server::{Answer, ApiServer, Ids, Request};
 use crate::client::{client, throttled};
 use crate::rest_server::{Config, Matcher};
 use crate::world::{World, failure};
@@ -113,7 +114,6 @@ async fn replacements_count_for_the_limit_of_the_whole_run(#[case] limit: usize,
 #[rstest]
 #[case::no_query("{}")]
 #[case::option("{delete: {query: {force: 'true'}}}")]
-#[case::name("{delete: {query: {shop: '{{/id}}'}}}")]
 #[case::revision("{delete: {query: {rev: '{{$observed.id}}'}}}")]
 #[tokio::test]
 async fn a_resource_above_a_declared_one_on_the_server_stays(#[case] operations: &str) {
@@ -538,4 +538,30 @@ async fn a_removed_file_with_the_id_of_another_resource_can_be_kept(
     } else {
         assert!(report.kept[0].reason.contains("resource.onRemove: keep"), "{report:?}");
     }
+}
+
+/// The deletion names the resource in its query, at a path beside that of the collection, as for groups of Jira.
+#[rstest]
+#[case::address(
+    "get: {path: /group, query: {name: '{{/name}}'}}, delete: {path: /group, query: {name: '{{/name}}'}}"
+)]
+#[case::list("get: {from: list}, delete: {path: /group, query: {name: '{{/name}},{{$observed.name}}'}}")]
+#[tokio::test]
+async fn a_resource_is_deleted_at_a_path_beside_its_collection(#[case] operations: &str) {
+    let server = ApiServer::start(&["/groups"], |request, store| match request.query.get("name") {
+        Some(name) if request.path == "/group" => {
+            let path = format!("/groups/{}", name.split(',').next().unwrap());
+            Request { path, query: BTreeMap::new(), ..request.clone() }.rest(store, Ids::Stated("name"))
+        }
+        _ => request.rest(store, Ids::Stated("name")),
+    });
+    for name in ["a", "b"] {
+        server.put(&format!("/groups/{name}"), json!({"name": name}));
+    }
+    let metadata = format!("resource: {{id: /name, alias: /name}}\noperations: {{{operations}}}\n");
+    let world = World::new(Config::default(), &[("groups/_/metadata.yaml", &metadata)]);
+    world.declare("groups/b/resource.json", r#"{"name":"b"}"#);
+    let report = world.sync_on(server.url(), &[("/groups/a", r#"{"name":"a"}"#)]).await;
+    assert_eq!((report.stats.pruned, report.kept.len()), (1, 0), "{report:?}");
+    assert_eq!(server.paths(), ["/groups/b"]);
 }

@@ -118,7 +118,7 @@ impl Call {
     /// if the payload or the server states another id. The request succeeds only while the server has the `observed`
     /// version.
     fn of_observed(mut self, operation: OperationName, at: &Resource, observed: &Observed) -> Self {
-        if (at.rules.observes(operation) || at.rules.has_secrets())
+        if (at.rules.observes(operation) || at.rules.has_secrets() || !at.secrets.is_empty())
             && let Some(payload) = &observed.payload
         {
             // The request and its answer may contain secrets that only the server has.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::{Answers, Knowledge, Stop, WrittenValues};
 use crate::metadata::{Metadata, Rules};
-use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::repository::Tree;
 use crate::secrets::{Secret, SecretReader, is_placeholder};
@@ -30,27 +29,14 @@ pub struct Session {
     pub written: Option<Arc<WrittenValues>>,
     /// The source of the values of placeholders. Without a store, a placeholder fails its resource.
     pub secrets: SecretReader,
-    /// Who else declares resources of the server. Their resources are not deleted.
-    pub neighbours: Arc<[Neighbour]>,
-}
-
-/// Another owner of resources on the same server, with its own desired state.
-#[derive(Clone)]
-pub struct Neighbour {
-    /// Its name in messages.
-    pub name: String,
-    /// Its desired state.
-    pub tree: Arc<dyn Tree>,
-    /// The path below which its resources are.
-    pub scope: LogicalPath,
 }
 
 impl Session {
     /// Returns a session without knowledge of earlier runs and without a secret store.
     pub fn new(tree: Arc<dyn Tree>, metadata: Arc<Metadata>, client: Client) -> Self {
-        let (knowledge, answers, written, neighbours) = Default::default();
+        let (knowledge, answers, written) = Default::default();
         let (list_delay, secrets) = (client.attempt_timeout(), SecretReader::new(None));
-        Self { tree, metadata, client, knowledge, list_delay, answers, written, secrets, neighbours }
+        Self { tree, metadata, client, knowledge, list_delay, answers, written, secrets }
     }
 
     /// Removes the names of the resource with this payload from messages, if `rules` take them from secrets.

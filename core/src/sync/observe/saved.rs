@@ -149,9 +149,11 @@ impl Remote {
             }
         }
         // A member may have been deleted after the list was read. Otherwise, its name or its address is wrong.
-        if !gone.is_empty() && !read.is_empty() {
-            let listed = self.read_list(located).await?.entries.named;
-            let names = self.rules(collection).await?.path_names();
+        let rules = self.rules(collection).await?;
+        if !gone.is_empty() && !read.is_empty() && rules.lists_names() {
+            let again = self.read_list(located).await;
+            let listed = again.map(|list| list.entries.named).unwrap_or_default();
+            let names = rules.path_names();
             let listed: HashSet<_> =
                 listed.iter().filter_map(|entry| entry.path(collection, names).ok()).collect();
             let still = gone.into_iter().filter(|member| listed.contains(member));

@@ -40,7 +40,7 @@ impl Beside {
 
 /// Compares resources of the server with those that Git declares.
 pub struct Claimants {
-    /// The server with the rules of the revision that declares the resources.
+    /// The server with the rules of the target revision.
     remote: Arc<Remote>,
     pub claims: Claims,
     /// The candidates that Git moves to a place where the server has nothing, each with the path of the declared resource.
@@ -106,9 +106,8 @@ impl Place<'_> {
 }
 
 impl Claimants {
-    /// Compares with the resources below `scope` that the tree of `remote` declares.
-    pub fn new(remote: &Arc<Remote>, scope: LogicalPath) -> Self {
-        Self { remote: Arc::clone(remote), claims: Claims::new(remote, scope), moved: Mutex::default() }
+    pub fn new(remote: &Arc<Remote>) -> Self {
+        Self { remote: Arc::clone(remote), claims: Claims::new(remote), moved: Mutex::default() }
     }
 
     /// Removes and returns the candidates that Git moves, each with the path of the declared resource.

@@ -73,22 +73,20 @@ impl Claim {
     }
 }
 
-/// The claims of all resources that a revision declares.
+/// The claims of all resources that the target revision declares.
 pub struct Claims {
     remote: Arc<Remote>,
-    /// The path below which the resources are.
-    scope: LogicalPath,
     collections: OnceCell<BTreeMap<LogicalPath, Collection>>,
     /// For each name of a collection with the name of a member, the declared resources with the fewest parents.
     twins: OnceCell<HashMap<Box<str>, Vec<LogicalPath>>>,
 }
 
 impl Claims {
-    pub fn new(remote: &Arc<Remote>, scope: LogicalPath) -> Self {
-        Self { remote: Arc::clone(remote), scope, collections: OnceCell::new(), twins: OnceCell::new() }
+    pub fn new(remote: &Arc<Remote>) -> Self {
+        Self { remote: Arc::clone(remote), collections: OnceCell::new(), twins: OnceCell::new() }
     }
 
-    /// All resources that the revision declares, by their collections. `path` is named in errors.
+    /// All resources that the target revision declares, by their collections. `path` is named in errors.
     pub async fn all(&self, path: &LogicalPath) -> Result<&BTreeMap<LogicalPath, Collection>, SyncError> {
         self.collections.get_or_try_init(|| self.declared(path)).await
     }
@@ -130,10 +128,10 @@ impl Claims {
     }
 
     async fn declared(&self, path: &LogicalPath) -> Result<BTreeMap<LogicalPath, Collection>, SyncError> {
-        let (session, scope) = (self.remote.session.clone(), self.scope.clone());
+        let session = self.remote.session.clone();
         let broken = |why: String| OnceCell::new_with(Some(Err(why)));
         blocking(path.clone(), move || {
-            let listing = repository::resources(session.tree.as_ref(), &scope, true)?;
+            let listing = repository::resources(session.tree.as_ref(), &LogicalPath::root(), true)?;
             let mut collections: BTreeMap<LogicalPath, Collection> = BTreeMap::new();
             for file in listing.resources {
                 let Some(collection) = file.path.parent() else { continue };

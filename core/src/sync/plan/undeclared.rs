@@ -16,7 +16,7 @@ use super::claimants::{Beside, Claimants};
 use super::claims::Claim;
 use super::decide;
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Entry, Rules};
+use crate::metadata::{Entry, OperationName, Rules};
 use crate::path::{LogicalPath, is_within};
 use crate::repository::{self, Revision, Tree};
 use crate::server::Request;
@@ -76,23 +76,15 @@ pub struct Candidates {
     pub(super) remote: Arc<Remote>,
     /// The server with the rules of the revisions that declared candidates.
     remotes: Mutex<HashMap<Revision, Arc<Remote>>>,
-    /// The resources that the target revision declares.
     claimants: Claimants,
-    /// Those of others, with their names.
-    neighbours: Vec<(String, Claimants)>,
     found: Mutex<Pruning>,
 }
 
 impl Candidates {
     pub fn new(remote: &Arc<Remote>) -> Self {
         let (remotes, found) = Default::default();
-        let claimants = Claimants::new(remote, LogicalPath::root());
-        let neighbours = remote.session.neighbours.iter().map(|neighbour| {
-            let theirs = Claimants::new(&remote.at_revision(&neighbour.tree), neighbour.scope.clone());
-            (neighbour.name.clone(), theirs)
-        });
-        let neighbours = neighbours.collect();
-        Self { remote: Arc::clone(remote), remotes, claimants, neighbours, found }
+        let claimants = Claimants::new(remote);
+        Self { remote: Arc::clone(remote), remotes, claimants, found }
     }
 
     /// Decides on one candidate.
@@ -165,11 +157,6 @@ impl Candidates {
         let beside = declared_in.map_or(Beside::Nothing, Beside::In);
         if let Some(path) = self.claimants.find(declared, &observed, &beside).await? {
             return Ok(Fate::Kept(kept_as(&declared.path, path)));
-        }
-        for (name, theirs) in &self.neighbours {
-            if let Some(path) = theirs.find(declared, &observed, &Beside::Nothing).await? {
-                return Ok(Fate::Kept(kept(format!("{name} declares the same resource at {path}"))));
-            }
         }
         let resolved = declared.rules.resolved();
         if let Some(kept) = self.kept_by_metadata(declared).await? {
@@ -265,8 +252,10 @@ impl Candidates {
             return Ok(None);
         };
         // Servers of remote procedures have one path for all resources, which are named in the query or the body.
-        let is_alone = || candidate.evaluation().is_ok_and(|it| !is_within(it.remote_collection(), removed));
-        let is_procedure = body.is_some() || !query.is_empty() && !is_alone();
+        let is_of_collection =
+            || candidate.evaluation().is_ok_and(|it| is_within(it.remote_collection(), removed));
+        let is_named = candidate.rules.names_in_query(OperationName::Delete);
+        let is_procedure = body.is_some() || is_named || !query.is_empty() && is_of_collection();
         if *method != Method::DELETE || is_procedure {
             return Ok(None);
         }
@@ -274,13 +263,11 @@ impl Candidates {
             let is_within = |path: &str| is_within(path, removed);
             is_within(&claim.collection) || claim.address.as_ref().is_some_and(|at| is_within(&at.path))
         };
-        let others = self.neighbours.iter().map(|(_, theirs)| theirs);
-        for claims in std::iter::once(&self.claimants).chain(others).map(|claimants| &claimants.claims) {
-            let collections = claims.all(&candidate.path).await?.iter();
-            for (collection, declared) in collections.filter(|(_, declared)| declared.addressed) {
-                if let Some(claim) = claims.of(collection, declared).await?.iter().find(is_below) {
-                    return Ok(Some(claim.path.clone()));
-                }
+        let claims = &self.claimants.claims;
+        let collections = claims.all(&candidate.path).await?.iter();
+        for (collection, declared) in collections.filter(|(_, declared)| declared.addressed) {
+            if let Some(claim) = claims.of(collection, declared).await?.iter().find(is_below) {
+                return Ok(Some(claim.path.clone()));
             }
         }
         Ok(None)

@@ -8,7 +8,6 @@ mod decision;
 mod drift;
 mod inputs;
 mod inventory;
-mod neighbours;
 mod overlap;
 mod plan;
 mod run;

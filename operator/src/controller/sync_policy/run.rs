@@ -15,7 +15,6 @@ use super::decision::{Fingerprint, Trigger};
 use super::drift;
 use super::inputs::Inputs;
 use super::inventory::{self, Past, Pins, Settling};
-use super::neighbours;
 use super::overlap::{self, Claim};
 use super::plan::RunPlan;
 use super::selection::{self, Request, Selected};
@@ -239,8 +238,7 @@ impl Running<'_, '_> {
         // It is published before the first write.
         self.round.status.record_id = Some(id);
         let written = Some(Arc::new(written));
-        let neighbours = neighbours::of(context, pools, &self.round.object).await?;
-        Ok(Session { knowledge, secrets, written, neighbours, ..Session::new(tree, metadata, client) })
+        Ok(Session { knowledge, secrets, written, ..Session::new(tree, metadata, client) })
     }
 
     /// Sets the status fields of a run in progress. If the process dies after they are written, the run counts as failed.

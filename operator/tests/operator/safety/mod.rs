@@ -5,7 +5,6 @@ mod addresses;
 mod creation;
 mod identity;
 mod lists;
-mod neighbours;
 mod products;
 mod renames;
 mod revisions;
