@@ -32,6 +32,8 @@ pub struct Crawl {
     pub unnamed: BTreeSet<String>,
     /// The singletons that metadata names.
     pub singletons: Vec<Place>,
+    /// Members that lists show, and that do not exist according to reads of them.
+    pub gone: BTreeSet<LogicalPath>,
 }
 
 /// A collection of the server.
@@ -205,6 +207,8 @@ impl Crawl {
 
     /// Records the members that could not be read, and removes them.
     pub fn fail_unread(&mut self, at: &Place, members: &mut Members) {
+        let is_gone = |(_, error): &mut (_, SyncError)| matches!(error, SyncError::Absent(_));
+        self.gone.extend(members.unread.extract_if(.., is_gone).map(|(member, _)| member));
         let mut unread = std::mem::take(&mut members.unread).into_iter();
         let Some((member, first)) = unread.next() else { return };
         let more = if unread.len() == 0 { String::new() } else { format!("; and {} more", unread.len()) };

@@ -227,6 +227,17 @@ impl ImportOptions {
                 Ok(()) => {}
             }
         }
+        if let Some(first) = crawl.gone.first() {
+            let more = if crawl.gone.len() > 1 {
+                format!(" (and {} more)", crawl.gone.len() - 1)
+            } else {
+                String::new()
+            };
+            invocation.messages.note(&format!(
+                "{first}{more}: a list shows it, but the server answers that it does not exist; if it does, correct \
+                 operations.list.transforms or operations.get.path"
+            ));
+        }
         checked
     }
 

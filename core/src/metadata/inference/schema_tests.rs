@@ -566,6 +566,7 @@ fn the_wrapper_of_reads_and_requests_is_removed_and_added() {
 #[rstest]
 #[case("{properties: {id: {}, config: {properties: {name: {}, size: {}}}}}")]
 #[case("{properties: {poolId: {}, size: {}, config: {properties: {id: {}, name: {}}}}}")]
+#[case("{properties: {config: {properties: {read: {}, size: {}}}}}")]
 fn an_attribute_is_not_a_wrapper(#[case] answer: &str) {
     let body = "{properties: {config: {properties: {name: {}, size: {}}}}}";
     let inferred = yaml(&infer("/pools/", Some(&pools(answer, body, body))).unwrap());

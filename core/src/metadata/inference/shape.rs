@@ -14,6 +14,9 @@ use crate::payload::pointer::Pointer;
 /// The methods whose response describes a resource, in order.
 const DESCRIBING: [Method; 4] = [Method::GET, Method::PUT, Method::PATCH, Method::POST];
 
+/// Members that commonly name a resource.
+const NAMES: [&str; 4] = ["id", "uuid", "key", "name"];
+
 /// Members beside a resource that describe an answer.
 const DESCRIPTIVE: [&str; 13] = [
     "meta", "links", "jsonapi", "included", "status", "success", "message", "messages", "error", "errors",
@@ -144,7 +147,7 @@ fn wrapper<'o>(
     let is_wrapped = requests.iter().all(|request| document.properties(request).iter().eq([&name]));
     let mut members = document.members(read);
     let inner = members.remove(&name).filter(|_| is_wrapped)?;
-    let is_resource = !document.members(&inner).is_empty();
+    let is_resource = NAMES.iter().any(|name| document.members(&inner).contains_key(*name));
     (is_resource && members.keys().all(|name| DESCRIPTIVE.contains(&name.as_str()))).then_some((name, inner))
 }
 

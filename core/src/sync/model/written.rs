@@ -229,7 +229,9 @@ impl WrittenValues {
         }
         let file = lock::open(&self.file.with_extension("lock"))?;
         lock::lock(&file, PATIENCE)?;
-        if let Some(stored) = Records::read(&self.file).filter(|stored| stored.key == records.key) {
+        if let Some(stored) =
+            Records::read(&self.file).filter(|stored| stored.key == records.key && stored.id == records.id)
+        {
             let mut own = std::mem::replace(&mut *records, stored);
             for name in own.changed {
                 match own.values.remove(&name) {

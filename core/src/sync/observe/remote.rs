@@ -538,12 +538,12 @@ fn is_by_name(wanted: &Resource, observed: &Observed) -> bool {
     names.one_name && observed.other_alias(&names).is_none()
 }
 
-/// Whether the server may not accept the name of `at`, which is in the place of an unknown id.
 /// Whether some servers answer with this status to the read of a resource that they do not have.
 fn may_state_absence(error: &ServerError) -> bool {
     matches!(error.status(), Some(StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY))
 }
 
+/// Whether the server may not accept the name of `at`, which is in the place of an unknown id.
 fn rejects_name(at: &Resource, read: &Read) -> bool {
     read.as_ref().is_err_and(SyncError::may_reject_name) && Wanted::of(at).id.is_none()
 }
