@@ -248,8 +248,11 @@ impl Pager<'_> {
     /// there is one.
     fn more(&mut self, page: &PageView<'_>) -> NextPage {
         // If entries cannot be counted here, transforms may leave some out.
-        let stated = if self.entries.is_some() { numbers(page.answer, &TOTALS).max() } else { None };
-        let totals = page.total.into_iter().chain(stated).chain(usual_numbers(page.answer, &TOTALS));
+        let stated: Vec<u64> = match self.entries {
+            Some(_) => numbers(page.answer, &TOTALS).collect(),
+            None => usual_numbers(page.answer, &TOTALS).collect(),
+        };
+        let totals = page.total.into_iter().chain(stated);
         // A total that is smaller than the number of entries counts something else.
         let (mut lacks, mut complete) = (false, false);
         for total in totals {

@@ -475,11 +475,8 @@ impl OperationRules {
         };
         // A member `id` in the payload of a singleton is not its name.
         let is_named_by_path = resolved.singleton && resolved.id.is_none();
-        let default = match default_path(operation) {
-            "." => ".",
-            _ if is_named_by_path => "./{{/remoteID}}",
-            default => default,
-        };
+        let default = default_path(operation);
+        let default = if is_named_by_path && default != "." { "./{{/remoteID}}" } else { default };
         let mut headers = Vec::new();
         for (name, value) in said.headers.iter() {
             let key = format!("headers.{name}");

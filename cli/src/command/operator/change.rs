@@ -73,8 +73,10 @@ async fn ended(policy: &Policy, request: &str, limit: Duration) -> Result<Dynami
                 if start.elapsed() >= limit {
                     return Err(late(&object, limit));
                 }
-                if start.elapsed() >= PATIENCE && is_rejected(&object) {
-                    return Err(rejected(&object));
+                if start.elapsed() >= PATIENCE
+                    && let Some(rejection) = rejection(&object)
+                {
+                    return Err(rejection);
                 }
             }
             // The API server may be available again before the time is over.
@@ -85,17 +87,13 @@ async fn ended(policy: &Policy, request: &str, limit: Duration) -> Result<Dynami
     }
 }
 
-/// Whether the operator does not run the policy until it, or another policy, is changed.
-fn is_rejected(object: &DynamicObject) -> bool {
+/// Returns the failure of a policy that the operator does not run until it, or another policy, is changed.
+fn rejection(object: &DynamicObject) -> Option<Failure> {
     const REASONS: [&str; 2] = ["SpecInvalid", "OverlappingPolicy"];
     let report = Report::of_policy(object);
-    report.ready == "False" && report.reason.is_some_and(|reason| REASONS.contains(&&*reason))
-}
-
-fn rejected(object: &DynamicObject) -> Failure {
-    let report = Report::of_policy(object);
-    let (reason, why) = (report.reason.unwrap_or_default(), report.message.unwrap_or_default());
-    Failure::invalid(format!("SyncPolicy \"{}\" does not run: {reason}: {why}", report.name))
+    let reason = report.reason.filter(|reason| report.ready == "False" && REASONS.contains(&&**reason))?;
+    let why = report.message.unwrap_or_default();
+    Some(Failure::invalid(format!("SyncPolicy \"{}\" does not run: {reason}: {why}", report.name)))
 }
 
 fn late(object: &DynamicObject, limit: Duration) -> Failure {

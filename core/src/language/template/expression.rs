@@ -226,22 +226,20 @@ impl<'t> Expressions<'t> {
             return Ok(Term::Root);
         }
         match self.declared(action, name, at) {
-            Err(_) if name == "observed" => match self.kind {
-                Kind::Query | Kind::Header => {
-                    self.observes = true;
-                    Ok(Term::Observed)
-                }
-                Kind::Jq => {
-                    Err(self.error_at(action, at, "write $observed outside of {{ }}, as a variable of jq"))
-                }
-                // A user of the server could let the request address another resource.
-                Kind::Path | Kind::RemoteCollectionPath | Kind::ResourcePath | Kind::Method => Err(self
-                    .error_at(
-                        action,
-                        at,
-                        "$observed can only be used in the query, the headers and the body",
-                    )),
-            },
+            Err(_) if name == "observed" => {
+                let reason = match self.kind {
+                    Kind::Query | Kind::Header => {
+                        self.observes = true;
+                        return Ok(Term::Observed);
+                    }
+                    Kind::Jq => "write $observed outside of {{ }}, as a variable of jq",
+                    // A user of the server could let the request address another resource.
+                    Kind::Path | Kind::RemoteCollectionPath | Kind::ResourcePath | Kind::Method => {
+                        "$observed can only be used in the query, the headers and the body"
+                    }
+                };
+                Err(self.error_at(action, at, reason))
+            }
             slot => slot.map(Term::Variable),
         }
     }

@@ -148,18 +148,27 @@ impl Remote {
                 Err(error) => unread.push((member, error)),
             }
         }
-        // A member may have been deleted after the list was read. Otherwise, its name or its address is wrong.
-        let rules = self.rules(collection).await?;
-        if !gone.is_empty() && !read.is_empty() && rules.lists_names() {
-            let again = self.read_list(located).await;
-            let listed = again.map(|list| list.entries.named).unwrap_or_default();
-            let names = rules.path_names();
-            let listed: HashSet<_> =
-                listed.iter().filter_map(|entry| entry.path(collection, names).ok()).collect();
-            let still = gone.into_iter().filter(|member| listed.contains(member));
+        if !gone.is_empty() && !read.is_empty() {
+            let still = self.still_listed(collection, located, gone).await?;
             unread.extend(still.map(|member| (member.clone(), SyncError::Absent(member))));
         }
         Ok((read, unread))
+    }
+
+    /// Returns those of the members that do not exist which a list of names shows once more. The others were deleted after
+    /// the list was read; the names or the address of these are wrong.
+    async fn still_listed(
+        &self,
+        collection: &LogicalPath,
+        located: &LogicalPath,
+        gone: Vec<LogicalPath>,
+    ) -> Result<impl Iterator<Item = LogicalPath> + use<>, SyncError> {
+        let rules = self.rules(collection).await?;
+        let again = if rules.lists_names() { self.read_list(located).await.ok() } else { None };
+        let entries = again.map(|list| list.entries.named).unwrap_or_default();
+        let path = |entry: Entry| entry.path(collection, rules.path_names()).ok();
+        let listed: HashSet<_> = entries.into_iter().filter_map(path).collect();
+        Ok(gone.into_iter().filter(move |member| listed.contains(member)))
     }
 }
 
