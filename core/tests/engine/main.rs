@@ -15,6 +15,7 @@ mod rest_server;
 mod alike_names;
 mod assigned_ids;
 mod backpressure;
+mod broken_declarations;
 mod bulk;
 mod completion;
 mod copies;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::address::{Address, stated_addresses, states_address};
-use super::claims::{Claim, Claims, not_comparable};
+use super::broken::{Broken, may_be};
+use super::claims::{Claim, Claims, Compared, not_comparable};
 use crate::metadata::OperationName;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -75,6 +76,13 @@ enum Likeness {
 }
 
 impl Place<'_> {
+    /// Whether a declared resource that cannot be compared may be this one. It `is_beside` the candidate as in
+    /// [`Self::likeness`].
+    fn may_be(&self, broken: &Broken, is_beside: bool) -> bool {
+        let address = self.address.as_ref().map(|address| address.path.as_str());
+        is_beside || broken.may_be(self.collection, address)
+    }
+
     fn shares_collection(&self, claim: &Claim) -> bool {
         claim.collection == self.collection || self.listed.is_some() && claim.listed == self.listed
     }
@@ -139,12 +147,16 @@ impl Claimants {
             addresses: stated_addresses(&at),
             alias: alias.as_ref().unwrap_or(&at.identity.alias),
         };
+        let mut incomparable = None;
         for (path, declared) in self.claims.all(&candidate.path).await? {
             let is_beside = candidate.path.parent().as_ref() == Some(path);
             if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
                 continue;
             }
-            for claim in self.claims.of(path, declared).await? {
+            let Compared { claims, broken } = self.claims.of(path, declared).await?;
+            let broken = broken.iter().find(|broken| place.may_be(broken, is_beside));
+            incomparable = incomparable.or_else(|| broken.map(Broken::error));
+            for claim in claims {
                 let likeness = place.likeness(claim, is_beside).filter(|_| claim.path != candidate.path);
                 let is_claimed = match likeness {
                     None => false,
@@ -157,7 +169,7 @@ impl Claimants {
                 }
             }
         }
-        Ok(None)
+        incomparable.map_or(Ok(None), Err)
     }
 
     /// Whether the declared resource is another one than that at this place, although they are alike.
@@ -269,10 +281,4 @@ fn shows_one(read: &Observed, observed: &Observed) -> Option<bool> {
     let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
     let has_same_id = || id(own).zip(id(other)).map(|(own, other)| own == other);
     if own == other { Some(true) } else { has_same_id() }
-}
-
-/// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.
-fn may_be(collection: &LogicalPath, remote: &str) -> bool {
-    let remote: Vec<&str> = remote.trim_matches('/').split_terminator('/').collect();
-    collection.segments().count() == remote.len() && collection.segments().last() == remote.last().copied()
 }

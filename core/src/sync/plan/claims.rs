@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::address::{Address, has_unfilled_address, stated_addresses, states_address};
+use super::broken::Broken;
 use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -27,8 +28,16 @@ pub struct Collection {
     members: Vec<ResourceFile>,
     /// Whether metadata states the address of some of them.
     pub addressed: bool,
-    /// The names and addresses of the members, or the reason why some cannot be read.
-    claims: OnceCell<Result<Vec<Claim>, String>>,
+    /// Members that are known not to be readable.
+    broken: Vec<Broken>,
+    compared: OnceCell<Compared>,
+}
+
+/// What candidates are compared with in one collection.
+#[derive(Default)]
+pub struct Compared {
+    pub claims: Vec<Claim>,
+    pub broken: Vec<Broken>,
 }
 
 /// The names and the address of a declared resource.
@@ -118,48 +127,68 @@ impl Claims {
         &self,
         path: &LogicalPath,
         collection: &'c Collection,
-    ) -> Result<&'c [Claim], SyncError> {
+    ) -> Result<&'c Compared, SyncError> {
         let read = async || {
-            let claims = self.read(path, &collection.members).await;
-            claims.map_err(|error| error.to_string())
+            let mut compared = self.read(path, &collection.members).await?;
+            compared.broken.extend(collection.broken.iter().cloned());
+            Ok(compared)
         };
-        let claims = collection.claims.get_or_init(read).await;
-        claims.as_deref().map_err(|why| not_comparable(why))
+        collection.compared.get_or_try_init(read).await
     }
 
     async fn declared(&self, path: &LogicalPath) -> Result<BTreeMap<LogicalPath, Collection>, SyncError> {
         let session = self.remote.session.clone();
-        let broken = |why: String| OnceCell::new_with(Some(Err(why)));
         blocking(path.clone(), move || {
             let listing = repository::resources(session.tree.as_ref(), &LogicalPath::root(), true)?;
             let mut collections: BTreeMap<LogicalPath, Collection> = BTreeMap::new();
             for file in listing.resources {
-                let Some(collection) = file.path.parent() else { continue };
-                let collection = collections.entry(collection).or_default();
+                let Some(path) = file.path.parent() else { continue };
+                let collection = collections.entry(path.clone()).or_default();
                 match session.metadata.rules(&file.path) {
-                    Ok(rules) => collection.addressed |= states_address(&rules),
-                    Err(error) => collection.claims = broken(SyncError::from(error).to_string()),
+                    Ok(rules) => {
+                        collection.addressed |= states_address(&rules);
+                        collection.members.push(file);
+                    }
+                    Err(error) => {
+                        let why = SyncError::from(error).to_string();
+                        collection.broken.push(Broken { why, collection: path, rules: None });
+                    }
                 }
-                collection.members.push(file);
             }
             for (path, error) in listing.broken {
-                let collection = path.parent().unwrap_or(path);
-                collections.entry(collection).or_default().claims = broken(error.to_string());
+                let rules = session.metadata.rules(&path).ok();
+                let path = path.parent().unwrap_or(path);
+                let collection = collections.entry(path.clone()).or_default();
+                collection.addressed |= rules.as_ref().is_some_and(|rules| states_address(rules));
+                collection.broken.push(Broken { why: error.to_string(), collection: path, rules });
             }
             Ok(collections)
         })
         .await
     }
 
-    /// Returns the names and addresses of the members of a collection. Fails if a member cannot be read, because it may
-    /// be the observed one.
-    async fn read(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Vec<Claim>, SyncError> {
-        let located = self.remote.located(path).await?;
+    /// Returns the names and addresses of the members of a collection.
+    async fn read(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Compared, SyncError> {
+        let located = self.remote.located(path).await.map_err(|error| error.to_string());
         let (members, remote) = (members.to_vec(), Arc::clone(&self.remote));
-        let runtime = Handle::current();
+        let (runtime, collection) = (Handle::current(), path.clone());
         blocking(path.clone(), move || {
-            let claim = |file| claim(&remote, &runtime, &located, file).transpose();
-            members.into_iter().filter_map(claim).collect()
+            let mut compared = Compared::default();
+            for file in members {
+                let path = file.path.clone();
+                let claim = match &located {
+                    Ok(located) => claim(&remote, &runtime, located, file).map_err(|error| error.to_string()),
+                    Err(why) => Err(why.clone()),
+                };
+                match claim {
+                    Ok(claim) => compared.claims.extend(claim),
+                    Err(why) => {
+                        let rules = remote.session.metadata.rules(&path).ok();
+                        compared.broken.push(Broken { why, collection: collection.clone(), rules });
+                    }
+                }
+            }
+            Ok(compared)
         })
         .await
     }

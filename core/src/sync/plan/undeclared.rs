@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::address::{has_unfilled_address, is_unfilled};
 use super::claimants::{Beside, Claimants};
-use super::claims::Claim;
+use super::claims::{Claim, Compared};
 use super::decide;
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Entry, OperationName, Rules};
@@ -235,8 +235,12 @@ impl Candidates {
         let Some(path) = candidate.path.parent() else { return Ok(None) };
         let claims = &self.claimants.claims;
         let Some(collection) = claims.all(&candidate.path).await?.get(&path) else { return Ok(None) };
-        let claims = claims.of(&path, collection).await?;
-        Ok(claims.iter().find(|claim| claim.alias.as_deref() == Some(shown)).map(|claim| claim.path.clone()))
+        let Compared { claims, broken } = claims.of(&path, collection).await?;
+        let namesake = claims.iter().find(|claim| claim.alias.as_deref() == Some(shown));
+        match (namesake, broken.first()) {
+            (None, Some(broken)) => Err(broken.error()),
+            (namesake, _) => Ok(namesake.map(|claim| claim.path.clone())),
+        }
     }
 
     /// Returns the path of a declared resource whose address is the one that `deletion` removes or below it, if any.
@@ -266,9 +270,12 @@ impl Candidates {
         let claims = &self.claimants.claims;
         let collections = claims.all(&candidate.path).await?.iter();
         for (collection, declared) in collections.filter(|(_, declared)| declared.addressed) {
-            if let Some(claim) = claims.of(collection, declared).await?.iter().find(is_below) {
+            let Compared { claims, broken } = claims.of(collection, declared).await?;
+            if let Some(claim) = claims.iter().find(is_below) {
                 return Ok(Some(claim.path.clone()));
             }
+            let broken = broken.iter().find(|broken| broken.may_be_below(removed));
+            broken.map_or(Ok(()), |broken| Err(broken.error()))?;
         }
         Ok(None)
     }

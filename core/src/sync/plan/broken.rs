@@ -1,0 +1,107 @@
+//! Declared resources whose names or address cannot be determined. They prevent only deletions of resources that they may
+//! be.
+
+use std::sync::Arc;
+
+use super::claims::not_comparable;
+use crate::metadata::{OperationName, Rules};
+use crate::path::LogicalPath;
+use crate::sync::model::SyncError;
+
+/// A declared resource whose names or address cannot be determined.
+#[derive(Clone)]
+pub struct Broken {
+    pub why: String,
+    /// Its collection in Git.
+    pub collection: LogicalPath,
+    /// `None` if its metadata cannot be read.
+    pub rules: Option<Arc<Rules>>,
+}
+
+impl Broken {
+    pub fn error(&self) -> SyncError {
+        not_comparable(&self.why)
+    }
+
+    /// Whether it may be a resource in `collection` of the server that is read at the path `address`. It is another one if
+    /// the constant parts of its own addresses differ from both.
+    pub fn may_be(&self, collection: &str, address: Option<&str>) -> bool {
+        let Some(rules) = self.rules.as_ref().filter(|rules| !rules.reads_from_list()) else { return true };
+        let is_at = |address| match stated_path(rules) {
+            Some(stated) => may_render(stated, address),
+            None => parents(address).any(|parent| self.may_be_in(rules, parent)),
+        };
+        self.may_be_in(rules, collection) || address.is_some_and(is_at)
+    }
+
+    /// Whether it may have its address, or its collection, at or below the path `removed` of the server.
+    pub fn may_be_below(&self, removed: &str) -> bool {
+        let Some(rules) = &self.rules else { return true };
+        let removed = removed.trim_matches('/');
+        let is_below = |stated: &str| may_render(stated, removed) || constant(stated).starts_with(removed);
+        let has_collection_below = match rules.resolved().remote_collection_path.as_deref() {
+            Some(stated) => is_below(stated),
+            None => removed.split('/').count() <= self.collection.segments().count(),
+        };
+        has_collection_below || stated_path(rules).is_some_and(is_below)
+    }
+
+    fn may_be_in(&self, rules: &Rules, collection: &str) -> bool {
+        match rules.resolved().remote_collection_path.as_deref() {
+            Some(stated) => may_render(stated, collection),
+            None => may_be(&self.collection, collection),
+        }
+    }
+}
+
+/// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.
+pub fn may_be(collection: &LogicalPath, remote: &str) -> bool {
+    let remote: Vec<&str> = remote.trim_matches('/').split_terminator('/').collect();
+    collection.segments().count() == remote.len() && collection.segments().last() == remote.last().copied()
+}
+
+/// Returns the paths above `path`.
+fn parents(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(end, _)| &path[..end])
+}
+
+/// Returns the path of the read that metadata states, unless it is relative to the collection.
+fn stated_path(rules: &Rules) -> Option<&str> {
+    let path = rules.resolved().operation(OperationName::Get).path.as_deref()?;
+    Some(path).filter(|path| !path.starts_with('.'))
+}
+
+/// Whether a template may render `path`.
+fn may_render(template: &str, path: &str) -> bool {
+    let is_normalised = template.contains("/.");
+    is_normalised || format!("{}/", path.trim_matches('/')).starts_with(constant(template))
+}
+
+/// Returns the start of a template that is constant and has no characters that can be encoded in several ways, without
+/// the slash at the start.
+fn constant(template: &str) -> &str {
+    let is_constant = |c: char| c.is_ascii_alphanumeric() || "/_-".contains(c);
+    template.trim_start_matches('/').split(|c| !is_constant(c)).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::same("/experiments/get", "/experiments/get", true)]
+    #[case::other("/experiments/get", "/models/get", false)]
+    #[case::below("/experiments/{{/id}}", "/experiments/7", true)]
+    #[case::above("/v1/experiments/get", "/v1", false)]
+    #[case::root("/{{/kind}}/7", "/models/7", true)]
+    #[case::part_of_a_segment("/models{{/n}}", "/models7", true)]
+    #[case::no_slash("experiments/get", "/experiments/get", true)]
+    #[case::slash("/experiments/", "/experiments", true)]
+    #[case::can_be_encoded("/a b/x", "/a%20b/y", true)]
+    #[case::dots("/a/../b", "/b", true)]
+    fn what_a_template_may_render(#[case] template: &str, #[case] path: &str, #[case] expected: bool) {
+        assert_eq!(may_render(template, path), expected);
+    }
+}

@@ -1,0 +1,47 @@
+//! Declared resources that cannot be compared with candidates for deletion.
+
+use declarest_core::sync::Options;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{ApiServer, Ids};
+use crate::rest_server::Config;
+use crate::world::World;
+
+const MODELS: &str = "resource: {remoteCollectionPath: /api/models}";
+const BY_QUERY: &str = "operations: {get: {path: /experiments/get, query: {id: '{{/number}}'}}}";
+const SINGLETON: &str = "{resource: {singleton: true}, operations: {get: {path: '/limits/{{/number}}'}}}";
+const ELSEWHERE: &str = "resource: {remoteCollectionPath: '/admin/{{/number}}/models'}";
+const BY_PARENT: &str = "operations: {get: {path: '/{{/parent/number}}/m1'}}";
+
+/// The file has no number, or cannot be decoded. Only constant parts of addresses show that it is another resource than
+/// the candidate.
+#[rstest]
+#[case::other_path("experiments/_", BY_QUERY, "experiments/e1", true)]
+#[case::singleton("limits", SINGLETON, "limits", true)]
+#[case::other_collection("other/_", ELSEWHERE, "other/o1", true)]
+#[case::same_collection("models/m2", BY_QUERY, "models/m2", false)]
+#[case::unknown_path("experiments/_", BY_PARENT, "experiments/e1", false)]
+#[case::collection_with_the_same_name("a/models/_", "resource: {id: '{{/number}}x'}", "a/models/m1", false)]
+#[tokio::test]
+async fn prevents_only_the_deletion_of_what_it_may_be(
+    #[case] place: &str,
+    #[case] metadata: &str,
+    #[case] broken: &str,
+    #[case] pruned: bool,
+    #[values("{}", "{")] payload: &str,
+) {
+    let server = ApiServer::rest(&["/api/models"], Ids::Stated("id"));
+    server.put("/api/models/m1", json!({"id": "m1"}));
+    let (metadata_file, file) = (format!("{place}/metadata.yaml"), format!("{broken}/resource.json"));
+    let files = [("models/_/metadata.yaml", MODELS), (&metadata_file, metadata), (&file, payload)];
+    let world = World::new(Config::default(), &files);
+    let options = Options { allow_empty: true, ..Options::default() };
+    let report = world.sync_with(server.url(), &[("/models/m1", r#"{"id":"m1"}"#)], &options).await;
+    if pruned {
+        assert_eq!(server.writes(), ["DELETE /api/models/m1 204"], "{report:?}");
+    } else {
+        assert_eq!(server.count("DELETE"), 0, "{report:?}");
+        assert!(report.failures.iter().any(|it| it.message.contains("cannot be compared")), "{report:?}");
+    }
+}
