@@ -63,6 +63,10 @@ fn whole_entries_of_lists_are_advised_if_members_cannot_be_read() {
     assert_eq!(run.code, 2, "{run}");
     let advice = "it has DELETE; set operations.get.method or path, or operations.get.from: list if lists show whole resources";
     assert!(run.stderr.contains(advice), "{run}");
+    world.declare("shops/_/metadata.yaml", "operations: {get: {method: GET}}");
+    let run = world.run(&["resource", "get", "/shops/rio"]);
+    let advice = "it has DELETE; metadata states the method; add it to the document that http.openapi names";
+    assert!(run.stderr.contains(advice), "{run}");
 }
 
 #[test]

@@ -105,12 +105,14 @@ pub enum MetadataError {
         source: Box<TransformError>,
     },
     /// The server's `OpenAPI` document does not describe the request.
-    #[error("{path}: {operation}: {source}; {}", advice(*.operation))]
+    #[error("{path}: {operation}: {source}; {}", advice(*.operation, *.stated))]
     Api {
         /// The resource.
         path: LogicalPath,
         /// The operation.
         operation: OperationName,
+        /// Whether metadata states the method.
+        stated: bool,
         /// The methods that the document describes.
         source: Box<OpenApiError>,
     },
@@ -255,8 +257,11 @@ fn given(fields: &[String]) -> String {
     if fields.is_empty() { String::new() } else { format!("; the path has {}", fields.join(", ")) }
 }
 
-/// Returns what to do if the `OpenAPI` document does not have the method of `operation`.
-fn advice(operation: OperationName) -> String {
+/// Returns what to do if the `OpenAPI` document does not have the method of `operation`, which metadata may state.
+fn advice(operation: OperationName, stated: bool) -> String {
+    if stated {
+        return "metadata states the method; add it to the document that http.openapi names".to_owned();
+    }
     let correction = format!("set operations.{operation}.method or path");
     match operation {
         OperationName::Get => {

@@ -204,6 +204,7 @@ impl<'a> Evaluation<'a> {
             Some(item) => Some(item.require(&rendered.method).map_err(|source| MetadataError::Api {
                 path: self.subject.path.clone(),
                 operation,
+                stated: compiled.method.is_some(),
                 source: Box::new(source),
             })?),
             None => None,
