@@ -111,6 +111,7 @@ mod secret_names;
 mod secret_payloads;
 mod secret_saved;
 mod secret_values;
+mod secrets_of_answers;
 mod server;
 mod server_check;
 mod server_get;

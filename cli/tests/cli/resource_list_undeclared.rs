@@ -93,7 +93,7 @@ fn a_declaration_that_cannot_be_read_is_not_ignored() {
     exit 2
     --- stdout
     --- stderr
-    cannot determine whether a file at another path declares /shops/lima: a declared resource that may be the same one cannot be compared: "shops/broken/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
+    cannot determine whether a file at another path declares /shops/oslo: a declared resource that may be the same one cannot be compared: "shops/broken/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object
     "#);
 }
 

@@ -274,3 +274,27 @@ fn an_answer_does_not_choose_the_path_of_its_items() {
     assert!(run.stderr.contains("/users/x, which is not below /shops/rio"), "{run}");
     assert_eq!(world.declared("users/x/resource.json").unwrap(), r#"{"role": "guest"}"#);
 }
+
+/// The resource has an attribute `items`, as orders have.
+#[rstest]
+#[case::name("orders/rio/resource.json", "", r#"{"id": "rio", "items": [{"id": "x"}], "total": 5}"#)]
+#[case::members(
+    "orders/rio/x/resource.json",
+    "orders/rio/_/metadata.yaml",
+    r#"{"id": "rio", "items": [{"id": "x"}]}"#
+)]
+#[case::list("orders/rio/x/resource.json", "", r#"{"items": [{"id": "x"}], "total": 5}"#)]
+fn a_resource_with_items_is_one_resource(
+    #[case] saved: &str,
+    #[case] metadata: &str,
+    #[case] payload: &str,
+    #[values(true, false)] given: bool,
+) {
+    let documents = [(metadata, "resource: {id: /id}")];
+    let world = World::new(&["/orders"], if metadata.is_empty() { &[] } else { &documents });
+    world.live("/orders/rio", payload);
+    let args = ["resource", "save", "/orders/rio"];
+    let run = if given { world.run_with(&args, payload) } else { world.run(&args) };
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared(saved).is_some(), "{:?}", files(&world));
+}

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::{self, Declaration};
+use super::items::{items_of, name};
 use super::masked::{holds_mask, is_mask};
 use super::{AuthoringError, Batch, Draft};
 use crate::metadata::{Metadata, Rules};
@@ -67,6 +68,7 @@ pub struct Concealed {
 /// - a draft of the server has no content;
 /// - a value looks like a secret but is neither declared nor selected, unless plain text is allowed;
 /// - a secret has to be stored but no store is configured;
+/// - a draft is a list whose items have declared secrets;
 /// - a secret is neither a string nor null, because stores hold strings only;
 /// - a listed attribute does not look like a secret, or attributes are requested of a payload that is not an object.
 ///
@@ -129,6 +131,9 @@ impl Candidate {
             return Err(AuthoringError::WholeAndAttributes(draft.path));
         }
         let whole = options.whole || declared_whole;
+        if !whole && !options.allow_plaintext {
+            check_items(metadata, &draft)?;
+        }
         let nothing = draft.payload.is_null() || is_whole_placeholder(&draft.payload);
         let likely = if whole || nothing { Vec::new() } else { detect(&draft.payload) };
         Ok(Self { draft, rules, whole: whole && !nothing, likely })
@@ -215,6 +220,27 @@ impl Candidates {
         concealed.attributes.extend(declare::attributes(metadata, self.collection.as_ref(), handled)?);
         Ok(())
     }
+}
+
+/// Fails if the draft is a list, and metadata declares a secret in an item: the placeholder would be that of the list.
+fn check_items(metadata: &Metadata, draft: &Draft) -> Result<(), AuthoringError> {
+    let items = items_of(&draft.payload).unwrap_or_default();
+    let own = metadata.rules(&draft.path)?;
+    for (index, item) in items.iter().enumerate() {
+        let name = name(&own, item).unwrap_or_else(|| index.to_string());
+        let Ok(path) = draft.path.join(&name) else { continue };
+        let rules = metadata.rules(&path)?;
+        let is_readable = |at: &&Pointer| match at.get(item) {
+            Some(Value::String(text)) => !text.is_empty() && !is_placeholder(text),
+            value => value.is_some_and(|value| !value.is_null()),
+        };
+        let mut secrets = rules.resolved().secret_attributes.iter().filter(is_readable);
+        let whole = rules.resolved().secret.then(|| "is a secret as a whole".to_owned());
+        if let Some(what) = whole.or_else(|| Some(format!("has the secret {}", secrets.next()?))) {
+            return Err(AuthoringError::SecretInList { path: draft.path.clone(), item: path, what });
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether the payload consists of one placeholder.

@@ -84,6 +84,19 @@ pub enum AuthoringError {
         /// The secret: "has the secret /attribute" or "is a secret as a whole".
         what: String,
     },
+    /// An item of a list that would become one resource has a declared secret.
+    #[error(
+        "{path} is a list, and its item {item} {what} by its metadata; save each item as a resource (--mode items), or \
+         the whole list as one secret (--secret)"
+    )]
+    SecretInList {
+        /// The list.
+        path: LogicalPath,
+        /// The path that the item would have.
+        item: LogicalPath,
+        /// The secret: "has the secret /attribute" or "is a secret as a whole".
+        what: String,
+    },
     /// Secret attributes were requested of a payload that has no attributes.
     #[error(
         "the payload for {0} is not an object, so it has no attributes for --secret-attributes; --secret keeps it \
@@ -154,6 +167,6 @@ pub enum AuthoringError {
 categories!(AuthoringError {
     .0: Repository, Metadata;
     Validation: Exists, NoContent, OtherNames, Template, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
-        SecretStoreMissing, NoAttributes, NotASecret, NeverDetected, WholeAndAttributes, SecretKey, Encode,
+        SecretStoreMissing, SecretInList, NoAttributes, NotASecret, NeverDetected, WholeAndAttributes, SecretKey, Encode,
         Declare, Path, SecretType;
 });

@@ -10,12 +10,21 @@ use crate::payload::Value;
 /// Members that name an item if metadata does not, in order.
 const NAMES: [&str; 7] = ["clientId", "id", "name", "alias", "key", "uuid", "uid"];
 
-/// Returns whether `payload` is a list: an array, or an object with an array called `items`.
-pub fn is_list(payload: &Value) -> bool {
-    items_of(payload).is_some()
+/// Returns whether a payload at `path` is a list: an array, or an object with an array called `items`, unless it has the
+/// name of the resource at `path`, and metadata describes no members.
+pub fn is_list(metadata: &Metadata, path: &LogicalPath, payload: &Value) -> Result<bool, AuthoringError> {
+    if items_of(payload).is_none() {
+        return Ok(false);
+    }
+    let rules = metadata.rules(path)?;
+    let own_name = rules.path_names().decode(path.name());
+    let has_members = metadata.has_wildcard_child(path)?;
+    let has_name =
+        stated_names(&rules, payload).chain(well_known_names(payload)).any(|name| name == own_name);
+    Ok(has_members || !has_name)
 }
 
-fn items_of(payload: &Value) -> Option<&[Value]> {
+pub(super) fn items_of(payload: &Value) -> Option<&[Value]> {
     payload.as_array().or_else(|| payload.get("items")?.as_array())
 }
 
@@ -72,14 +81,19 @@ fn draft(
     Ok(Draft::new(path, item.clone()))
 }
 
-fn name(rules: &Rules, item: &Value) -> Option<String> {
+pub(super) fn name(rules: &Rules, item: &Value) -> Option<String> {
+    stated_names(rules, item).next().or_else(|| well_known_names(item).next())
+}
+
+/// Returns the alias and the id of an item, as far as metadata defines them and the item has them.
+fn stated_names(rules: &Rules, item: &Value) -> impl Iterator<Item = String> {
     let (resolved, identity) = (rules.resolved(), rules.identity());
     let stated =
         [resolved.alias.as_ref().map(|_| identity.alias()), resolved.id.as_ref().map(|_| identity.id())];
-    let stated = stated.into_iter().flatten().find_map(|template| template.evaluate(item).ok());
-    let well_known = || {
-        let text = |name: &&str| Some(item.get(name)?.scalar_text()?.trim().to_owned());
-        NAMES.iter().filter_map(text).find(|text| !text.is_empty())
-    };
-    stated.or_else(well_known)
+    stated.into_iter().flatten().filter_map(|template| template.evaluate(item).ok())
+}
+
+fn well_known_names(item: &Value) -> impl Iterator<Item = String> {
+    let text = |name: &&str| Some(item.get(name)?.scalar_text()?.trim().to_owned());
+    NAMES.iter().filter_map(text).filter(|text| !text.is_empty())
 }

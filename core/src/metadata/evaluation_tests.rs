@@ -351,7 +351,7 @@ const API: &str = "paths:
     "operations: {update: {method: PUT}}",
     "json",
     OperationName::Update,
-    "/shops/rio: update: the OpenAPI document has no PUT for /shops/{id}; it has GET, PATCH; set operations.update.method or path"
+    "/shops/rio: update: the OpenAPI document has no PUT for /shops/{id}; it has GET, PATCH; metadata states the method; add it to the document that http.openapi names"
 )]
 #[case::no_method(
     "",

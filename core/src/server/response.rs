@@ -246,6 +246,12 @@ impl Response {
         begins("<!doctype html") || begins("<html")
     }
 
+    /// Whether the media type is neither that of a text nor that of an application.
+    fn has_other_bytes(&self) -> bool {
+        let kind = self.content_type.as_deref().and_then(|text| text.split_once('/'));
+        kind.is_some_and(|(kind, _)| !["text", "application"].contains(&kind.trim()))
+    }
+
     fn candidates(&self, expected: Option<PayloadType>) -> Vec<PayloadType> {
         let by_shape = || match self.body.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'{' | b'[') => PayloadType::Json,
@@ -271,9 +277,11 @@ impl Response {
             // YAML and other formats accept most texts, such as the message of a gateway, or JSON that is not valid.
             Some(declared) if declared.class() == Class::Structured && !is_opaque => vec![declared],
             Some(declared) => vec![declared, fallback],
-            None if self.content_type.is_some() => {
+            // No format has the type. Images may begin like JSON.
+            None if self.has_other_bytes() => {
                 expected.into_iter().chain([PayloadType::OctetStream]).collect()
             }
+            None if self.content_type.is_some() => vec![fallback, PayloadType::OctetStream],
             None => vec![fallback],
         }
     }
@@ -364,6 +372,8 @@ mod tests {
     #[case(Some("text/plain"), "hello", Value::from("hello"))]
     #[case(None, "hello", Value::Bytes(b"hello".to_vec()))]
     #[case(Some("image/png"), "{}", Value::Bytes(b"{}".to_vec()))]
+    #[case(Some("text/json"), "[1]", Value::Array(vec![Value::Int(1)]))]
+    #[case(Some("application/x-archive"), "{\u{1}", Value::Bytes(b"{\x01".to_vec()))]
     fn decodes(#[case] content_type: Option<&str>, #[case] body: &str, #[case] expected: Value) {
         assert_eq!(response(content_type, body).decode(None).unwrap(), expected);
     }

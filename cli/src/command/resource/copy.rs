@@ -7,12 +7,16 @@ use declarest_core::authoring::{Batch, Draft, SecretOptions, check_texts};
 use declarest_core::metadata::document::merge;
 use declarest_core::metadata::includes::referenced;
 use declarest_core::path::LogicalPath;
+use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
-use declarest_core::repository::{MAX_PAYLOAD, RepositoryError, resource_file};
-use declarest_core::secrets::{decode_file, encode_file};
+use declarest_core::repository::{
+    MAX_PAYLOAD, RepositoryError, declares_at_least, metadata_place, resource_file,
+};
+use declarest_core::secrets::{PLACEHOLDER, decode_file, encode_file, is_placeholder};
 
 use super::change::Change;
 use super::item::Item;
+use super::read::{self, View};
 use super::targets::{mismatch, other_name};
 use crate::editor::{Editor, EditorError};
 use crate::error::Failure;
@@ -79,6 +83,7 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
         let draft = Draft { descriptor, ..Draft::new(target, payload) };
         if observed {
             check_texts(&draft.path, &draft.payload, &given)?;
+            check_secrets(&workspace, &path.path, &draft)?;
         }
         save(&workspace, authoring, draft, observed, arguments.force).await
     })
@@ -99,16 +104,16 @@ async fn edit_in(
     invocation: &Invocation,
 ) -> Result<(), Failure> {
     let workspace = workspace(invocation, &target).await?;
-    let Source { path, payload, descriptor, observed } = source(&workspace, &target.path).await?;
+    let Source { path, mut payload, descriptor, observed } = source(&workspace, &target.path).await?;
     let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
     if format.payload_type.class() == Class::Binary {
         return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
     }
-    let stored = if observed {
+    let (stored, hidden) = if observed {
         check_texts(&path, &payload, &Value::Null)?;
-        None
+        (None, take_secrets(&workspace, &path, &mut payload)?)
     } else {
-        text(&workspace, &path)?
+        (text(&workspace, &path)?, Vec::new())
     };
     let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
     let name = format!("the resource {path}");
@@ -121,8 +126,13 @@ async fn edit_in(
     if !is_same || stored.is_some() && text(&workspace, &path)? != stored {
         return Err(EditorError::Changed(name).into());
     }
-    let payload = decode_file(format.payload_type, &edited)
+    let mut payload = decode_file(format.payload_type, &edited)
         .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
+    for (at, secret) in hidden {
+        if at.get(&payload).and_then(Value::as_str).is_some_and(is_placeholder) {
+            payload = at.put(payload, secret);
+        }
+    }
     let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
     save(&workspace, authoring, draft, false, true).await?;
     invocation.messages.verbose(1, &format!("edited {path}"));
@@ -172,13 +182,63 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
         let (path, descriptor) = (resource.path, resource.descriptor);
         return Ok(Source { path, payload, descriptor, observed: false });
     }
+    let is_collection =
+        || Failure::invalid(format!("{path} is a collection; give the path of a resource in it"));
+    if declares_at_least(workspace.tree.as_ref(), path, 1)? {
+        return Err(is_collection());
+    }
     if !workspace.is_connected() {
         return Err(RepositoryError::ResourceMissing(path.clone()).into());
     }
     let observed = workspace.remote()?.get(path).await?;
+    if read::members_of(workspace, &observed, path, View::Listed).await?.is_some() {
+        return Err(is_collection());
+    }
     let item = Item::observed(path, observed, &workspace.metadata)?;
     let descriptor = item.format().cloned();
     Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
+}
+
+/// Replaces the declared secrets of a resource of the server by placeholders, so that no file of an editor has them.
+fn take_secrets(
+    workspace: &Workspace<'_>,
+    path: &LogicalPath,
+    payload: &mut Value,
+) -> Result<Vec<(Pointer, Value)>, Failure> {
+    let rules = workspace.metadata.rules(path)?;
+    let mut taken = Vec::new();
+    for at in &rules.resolved().secret_attributes {
+        if let Some(value @ Value::String(_)) = at.get_mut(payload)
+            && value.as_str() != Some("")
+        {
+            taken.push((at.clone(), std::mem::replace(value, PLACEHOLDER.into())));
+        }
+    }
+    Ok(taken)
+}
+
+/// Fails if metadata declares a secret in the source, which was read from the server, and not in its copy.
+fn check_secrets(workspace: &Workspace<'_>, source: &LogicalPath, copy: &Draft) -> Result<(), Failure> {
+    let rules = [source, &copy.path].map(|path| workspace.metadata.rules(path));
+    let [source_rules, copy_rules] = rules;
+    let (of_source, of_copy) = (source_rules?, copy_rules?);
+    let (of_source, of_copy) = (of_source.resolved(), of_copy.resolved());
+    let is_exposed = |at: &&Pointer| {
+        let value = at.get(&copy.payload).filter(|value| !value.is_null());
+        value.is_some_and(|value| !value.as_str().is_some_and(|text| text.is_empty() || is_placeholder(text)))
+            && !of_copy.secret_attributes.contains(at)
+    };
+    let field = match of_source.secret_attributes.iter().find(is_exposed) {
+        _ if of_copy.secret => return Ok(()),
+        _ if of_source.secret => "resource.secret".to_owned(),
+        Some(at) => format!("{at} in resource.secretAttributes"),
+        None => return Ok(()),
+    };
+    let file = metadata_place(&copy.path.parent().unwrap_or_else(LogicalPath::root));
+    Err(Failure::invalid(format!(
+        "metadata declares a secret of {source} that it does not declare for {}; state {field} in {file}",
+        copy.path
+    )))
 }
 
 /// Returns the text of the resource's file, so that its comments are kept; `None` if the file includes others.

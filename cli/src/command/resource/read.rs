@@ -68,7 +68,9 @@ pub async fn remote(
         None => match remote.find(path).await? {
             Found::Collection(members) => members,
             Found::Resource(observed) => {
-                let Some(members) = members_of(&observed, &remote, path, view).await else {
+                let is_read = matches!(view, View::Read(_));
+                let listed = if is_read { members_of(workspace, &observed, path, view).await? } else { None };
+                let Some(members) = listed else {
                     let item = Item::observed(path, *observed, &workspace.metadata)?;
                     return Ok(Read::Resource(Box::new(item)));
                 };
@@ -91,18 +93,19 @@ async fn list(remote: &Remote, path: &LogicalPath, view: View<'_>) -> Result<Mem
     remote.list_without(path, &|member, entry| view.excludes(member, entry)).await?.all_read()
 }
 
-/// Returns the members of a collection whose address answered with a list, if reads are to show them and all of them have
-/// names.
-async fn members_of(
+/// Returns the members of a collection whose address answered with a list, if all of them have names.
+pub async fn members_of(
+    workspace: &Workspace<'_>,
     observed: &Observed,
-    remote: &Remote,
     path: &LogicalPath,
     view: View<'_>,
-) -> Option<Members> {
-    let View::Read(_) = view else { return None };
-    observed.payload.as_ref().filter(|payload| is_list(payload))?;
-    let members = list(remote, path, view).await.ok()?;
-    (members.nameless == 0 && members.pathless.is_empty()).then_some(members)
+) -> Result<Option<Members>, Failure> {
+    let Some(payload) = observed.payload.as_ref() else { return Ok(None) };
+    if !is_list(&workspace.metadata, path, payload)? {
+        return Ok(None);
+    }
+    let members = list(&*workspace.remote()?, path, view).await.ok();
+    Ok(members.filter(|members| members.nameless == 0 && members.pathless.is_empty()))
 }
 
 /// Reports a list of a collection that is not complete.

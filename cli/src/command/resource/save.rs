@@ -210,7 +210,7 @@ impl SaveArguments {
         payload: Value,
         descriptor: Option<&Descriptor>,
     ) -> Result<Batch, Failure> {
-        if self.saves_one() || (self.mode == Mode::Auto && !is_list(&payload)) {
+        if self.saves_one() || (self.mode == Mode::Auto && !is_list(metadata, &path, &payload)?) {
             return Ok(single(path, payload, descriptor.cloned()));
         }
         let drafts = drafts_of(metadata, &path, &payload)?.into_iter();

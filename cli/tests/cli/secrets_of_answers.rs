@@ -1,0 +1,85 @@
+//! Declared secrets in answers of the server, on their way into files.
+
+use rstest::rstest;
+use serde_json::json;
+
+use crate::api_server::{Answer, ApiServer, Ids, Request, Store};
+use crate::safety::Place;
+use crate::terminal::Terminal;
+use crate::world::World;
+
+const PIN: &str = "resource: {secretAttributes: [/pin]}";
+
+/// A server whose answers have this media type, and whose lists are in an envelope if it `wraps` them.
+fn apps(media_type: &'static str, wraps: bool) -> ApiServer {
+    let answer = move |request: &Request, store: &mut Store| {
+        let shown = match store.get(&request.path) {
+            Some(app) => Some(app.clone()),
+            None if store.is_collection(&request.path) => {
+                let apps = store.members(&request.path);
+                Some(if wraps { json!({"items": apps, "total": apps.len()}) } else { json!(apps) })
+            }
+            None => None,
+        };
+        match shown {
+            Some(shown) if request.method == "GET" => Answer::text(200, media_type, &shown.to_string()),
+            _ => request.rest(store, Ids::Stated("id")),
+        }
+    };
+    let server = ApiServer::start(&["/apps"], answer);
+    server.put("/apps/a", json!({"id": "a", "pin": "canary-7"}));
+    server.put("/apps/b", json!({"id": "b", "pin": "canary-8"}));
+    server
+}
+
+#[rstest]
+#[case::single(&["save", "/apps", "--mode", "single"], "/apps is a list, and its item /apps/a has the secret /pin by its metadata")]
+#[case::copy(&["copy", "/apps", "/others"], "/apps is a collection; give the path of a resource in it")]
+#[case::copy_of_one(&["copy", "/apps/a", "/others/a"], "state /pin in resource.secretAttributes in others/_/metadata.yaml")]
+#[case::edit(&["edit", "/apps", "--editor", "true"], "/apps is a collection")]
+fn are_not_written_to_files_of_other_resources(
+    #[case] args: &[&str],
+    #[case] message: &str,
+    #[values(true, false)] wraps: bool,
+) {
+    let place = Place::new(apps("application/json", wraps), &[("apps/_/metadata.yaml", PIN)]);
+    let run = place.run(&[&["resource"], args].concat());
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains(message) && !run.stderr.contains("canary"), "{run}");
+    assert!(!place.has("apps/resource.json") && !place.has("others"), "{run}");
+}
+
+/// No format has this media type.
+#[rstest]
+#[case("text/json")]
+#[case("application/vnd.acme.v1")]
+fn are_masked_whatever_the_media_type_is(#[case] media_type: &'static str) {
+    let place = Place::new(apps(media_type, false), &[("apps/_/metadata.yaml", PIN)]);
+    for args in [&["resource", "get", "/apps/a"][..], &["resource", "get", "/apps/"]] {
+        let run = place.run(args);
+        assert!(run.code == 0 && !run.to_string().contains("canary"), "{run}");
+        assert!(run.stdout.contains("{{secret .}}"), "{run}");
+    }
+    let saved = place.run(&["resource", "save", "/apps/a"]);
+    assert_eq!(saved.code, 0, "{saved}");
+    let file = std::fs::read_to_string(place.home.path("repo/apps/a/resource.json")).unwrap();
+    assert!(file.contains("{{secret .}}") && !file.contains("canary"), "{file}");
+}
+
+#[test]
+fn are_not_in_the_file_of_an_editor() {
+    let world = World::with_store(&["/apps"], &[("apps/_/metadata.yaml", PIN)]);
+    world.live("/apps/a", r#"{"id": "a", "pin": "canary-7", "tier": "free"}"#);
+    let seen = world.home.path("seen");
+    world.home.write("editor.sh", "cp \"$1\" \"$HOME/seen\"; sed -i s/free/gold/ \"$1\"\n");
+    let editor = format!("sh {}", world.home.path("editor.sh").display());
+    let path = std::env::var("PATH").unwrap();
+    let args = ["resource", "edit", "/apps/a", "--editor", &editor];
+    let (code, shown) = Terminal::start(world.home.command(&args, &[("PATH", &path)])).end();
+    assert_eq!(code, 0, "{shown}");
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("{{secret .}}") && !seen.contains("canary"), "{seen}");
+    let file = world.declared("apps/a/resource.json").unwrap();
+    assert!(file.contains("{{secret .}}") && file.contains("gold"), "{file}");
+    assert_eq!(world.run(&["secret", "get", "/apps/a:/pin"]).stdout.trim(), "canary-7");
+}
