@@ -88,6 +88,20 @@ fn the_resource_behind_a_redirect_is_another_one(
     }
 }
 
+#[test]
+fn a_request_is_not_sent_to_another_name() {
+    let place = Place::new(
+        redirecting(&[("/users/ana", "/users/bob")], &["/users/bob"]),
+        &[("_/metadata.yaml", ROOT)],
+    );
+    for method in ["put", "patch"] {
+        let run = place.run(&["resource", "request", method, "/users/ana", "-f", r#"{"tier": "gold"}"#]);
+        assert!(run.code != 0 && run.stderr.contains("which replaces \"ana\""), "{run}");
+    }
+    assert!(place.server.writes().iter().all(|write| write.ends_with("/users/ana 307")));
+    assert_eq!(place.run(&["resource", "request", "get", "/users/ana"]).code, 0);
+}
+
 /// The id of a team is in the list of its organisation, which was renamed.
 #[test]
 fn the_id_of_a_parent_is_not_taken_from_another_list() {

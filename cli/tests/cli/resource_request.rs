@@ -196,3 +196,13 @@ fn the_envelope_of_earlier_versions() {
     let template = world.run_with(&template, r#"{"id": "7", "name": "rio"}"#);
     assert!(template.to_string().contains("\"Value\""), "{template}");
 }
+
+#[test]
+fn a_placeholder_is_not_sent() {
+    let world = shops();
+    for method in ["put", "patch", "post"] {
+        let run = request(&world, &[method, "/shops/7", "-f", r#"{"name": "rio", "pin": "{{secret .}}"}"#]);
+        assert!(run.starts_with("exit 2") && run.contains("has a placeholder at \"/pin\""), "{run}");
+    }
+    assert!(world.server.log().is_empty());
+}

@@ -16,8 +16,9 @@ use super::redaction::Redaction;
 use super::request::query_secrets;
 use super::trace::{self, Trace};
 use super::wire::{Call, Patience, Purpose, Wire, pooled};
-use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling};
+use super::{Auth, BaseUrl, Gate, Request, Response, ServerError, Throttling, percent_decoded};
 use crate::error::{Categorized as _, Category};
+use crate::path::LogicalPath;
 use crate::payload::PayloadType;
 use crate::proxy::Proxy;
 use crate::secrets::{Secret, is_secret_name};
@@ -182,9 +183,11 @@ impl Client {
         Self { renewal: renewal.clone(), ..self }
     }
 
-    /// Returns the client for writes of a resource with these names in its path. It follows no redirect to another name.
+    /// Returns the client for this write of the resource at `path`. It follows no redirect to another name.
     #[must_use]
-    pub(crate) fn keeping(&self, names: Vec<String>) -> Self {
+    pub fn writing(&self, path: &LogicalPath, request: &Request) -> Self {
+        let last = request.path.trim_end_matches('/').rsplit('/').next();
+        let names = path.as_str().split('/').chain(last).map(percent_decoded).collect();
         Self { names, ..self.clone() }
     }
 

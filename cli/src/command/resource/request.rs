@@ -8,8 +8,8 @@ use declarest_core::metadata::{Evaluation, Identity, OperationName, Rules, Subje
 use declarest_core::path::{LogicalPath, PathNames};
 use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
 use declarest_core::repository;
-use declarest_core::secrets::Scope;
-use declarest_core::server::{Body, Request};
+use declarest_core::secrets::{Scope, find_placeholder};
+use declarest_core::server::{Body, Request, Response, ServerError};
 use declarest_core::sync::{self, Resource, Session, Stop};
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -172,14 +172,20 @@ impl Call<'_> {
     /// are sent to the path itself.
     async fn send(&self, input: Option<Payload>) -> Result<(Value, Descriptor), Failure> {
         let session = self.workspace.session()?;
+        if let Some(at) = input.as_ref().and_then(|input| find_placeholder(&input.value)) {
+            return Err(Failure::invalid(format!(
+                "the payload has a placeholder at \"{at}\", which would be sent as text; give the value, or no payload: \
+                 that of the repository is sent with its secrets"
+            )));
+        }
         let request = self.request(&session, input).await?;
-        let mut sent = session.client.send(&request).await;
+        let mut sent = self.exchange(&session, &request).await;
         let elsewhere = request.path != self.target.path.as_str()
             && matches!(self.method, Method::PUT | Method::PATCH)
             && sent.as_ref().is_err_and(|error| error.category() == Category::NotFound);
         if elsewhere {
             let literal = Request { path: self.target.path.to_string(), ..request };
-            sent = session.client.send(&literal).await;
+            sent = self.exchange(&session, &literal).await;
         }
         let response = sent?;
         // The request was done, so its answer is shown even if it has another format than it states.
@@ -187,6 +193,13 @@ impl Call<'_> {
         let value = response.decode(None).or_else(as_bytes)?;
         let descriptor = response.descriptor_of(&value);
         Ok((value, descriptor.unwrap_or_else(|| Descriptor::of(PayloadType::Json))))
+    }
+
+    async fn exchange(&self, session: &Session, request: &Request) -> Result<Response, ServerError> {
+        if request.method.is_safe() {
+            return session.client.send(request).await;
+        }
+        session.client.writing(&self.target.path, request).send(request).await
     }
 
     async fn request(&self, session: &Session, input: Option<Payload>) -> Result<Request, Failure> {

@@ -13,7 +13,7 @@ use super::turns::Turns;
 use crate::error::{Categorized as _, Category};
 use crate::path::LogicalPath;
 use crate::repository::{RepositoryError, Tree};
-use crate::server::{Request, Response, ServerError, percent_decoded};
+use crate::server::{Request, Response, ServerError};
 use crate::sync::model::{
     Action, Call, Done, Doubt, Failure, Observed, Options, Reason, Recurrences, Resource, Sending, Session,
     Step, Stop, SyncError, Witness, WrittenValues, without,
@@ -448,10 +448,8 @@ impl<'a> Attempt<'a> {
 
     /// Sends a write of the resource.
     pub async fn exchange(&self, request: &Request) -> Result<Response, ServerError> {
-        let path = self.call.at.as_ref().unwrap_or(&self.action.path).as_str();
-        let names =
-            path.split('/').chain(request.path.trim_end_matches('/').rsplit('/').next()).map(percent_decoded);
-        self.writer.session.client.keeping(names.collect()).send(request).await
+        let path = self.call.at.as_ref().unwrap_or(&self.action.path);
+        self.writer.session.client.writing(path, request).send(request).await
     }
 
     pub async fn read(&self, desired: &Resource) -> Result<Observed, SyncError> {
