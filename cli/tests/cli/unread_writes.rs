@@ -91,3 +91,32 @@ fn a_server_without_lists_gets_the_create() {
     let run = place.run(&["resource", "create", "/issues/T1"]);
     assert_eq!((run.code, place.server.writes()), (0, vec!["POST /issues 201".to_owned()]), "{run}");
 }
+
+/// The list hides drafts, and the server shows the title in another form. A second create gets another name.
+#[test]
+fn a_created_resource_that_its_list_hides_is_not_created_again() {
+    let server = ApiServer::start(&["/pages"], |request, store| {
+        if request.is("GET", "/pages") {
+            let published = store.members("/pages").into_iter().filter(|page| page["status"] != "draft");
+            return Answer::json(200, &published.collect::<serde_json::Value>());
+        }
+        if request.method != "POST" {
+            return request.rest(store, Ids::Given);
+        }
+        let id = store.next_id();
+        let mut page = request.body.clone();
+        page["title"]["rendered"] = json!("<p>Zoo</p>");
+        page["id"] = json!(id);
+        store.put(&format!("/pages/{id}"), page.clone());
+        Answer::json(201, &page)
+    });
+    let payload = r#"{"slug": "zoo", "title": {"raw": "Zoo"}, "status": "draft"}"#;
+    let metadata = "resource: {id: /id, alias: /slug}\noperations: {compare: {mode: declared}}\n";
+    let files = [("pages/_/metadata.yaml", metadata), ("pages/zoo/resource.json", payload)];
+    let place = Place::new(server, &files);
+    for _ in 0..2 {
+        let run = place.run(&["resource", "apply", "/", "-r"]);
+        assert!(run.code != 0 && run.stderr.contains("created with the id n7, but "), "{run}");
+    }
+    assert_eq!(place.server.count("POST"), 1);
+}

@@ -70,7 +70,8 @@ impl Writer {
         let Witness { path, id, .. } = witness;
         let created = self.declared(&path).await.ok()??;
         let at = created.moved_to(collection.child(created.path.name()).ok());
-        self.record(&created, &at, &id, None, given::Statement::default()).await;
+        let alias = Wanted::of(&created).alias;
+        self.record(&created, &at, &id, alias, given::Statement::default()).await;
         let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
         let message = format!(
             "{path}: created with the id {id}, but the list of its collection does not show it, so a further command may \
@@ -81,8 +82,8 @@ impl Writer {
     }
 
     /// Records for later processes that runs do not find the resource that was created from `desired`, if the server shows it
-    /// `at` its id, so that they notice when it no longer exists. `alias` is the one that the answer shows instead of the
-    /// desired one. Returns whether the server shows it: the id may be that of a task, so something else at it does not count.
+    /// `at` its id, so that they notice when it no longer exists. `alias` is the one that the server shows, which may
+    /// differ from the desired one. Returns whether the server shows it: the id may be that of a task, so something else at it does not count.
     async fn record(
         &self,
         desired: &Resource,
