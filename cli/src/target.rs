@@ -45,7 +45,7 @@ impl PathArguments {
     pub fn optional_target(&self) -> Result<Option<Target>, Failure> {
         let Some(text) = self.text()? else { return Ok(None) };
         let path = LogicalPath::parse(text)?;
-        let explicit_collection = !path.is_root() && text.trim_end().ends_with(['/', '\\']);
+        let explicit_collection = !path.is_root() && text.ends_with(['/', '\\']);
         Ok(Some(Target { path, explicit_collection }))
     }
 
@@ -65,7 +65,7 @@ impl PathArguments {
         Self { positional: None, flag: self.flag.clone() }
     }
 
-    /// Returns the path as written. The argument and the flag must be the same text.
+    /// Returns the path without white space around it. The argument and the flag must be the same text.
     fn text(&self) -> Result<Option<&str>, Failure> {
         let given = |text: &&str| !text.trim().is_empty();
         let positional = self.positional.as_deref().filter(given);
@@ -75,7 +75,7 @@ impl PathArguments {
                 "path mismatch between positional argument and --path: \"{positional}\" and \"{flag}\"; \
                  give one of them"
             ))),
-            (positional, flag) => Ok(positional.or(flag)),
+            (positional, flag) => Ok(positional.or(flag).map(str::trim)),
         }
     }
 }
@@ -105,6 +105,7 @@ mod tests {
     #[case("//a///b//", "-", "/a/b", true)]
     #[case("/", "-", "/", false)]
     #[case("/my shop", "-", "/my shop", false)]
+    #[case(" /a\r", "-", "/a", false)]
     #[case("", "/a", "/a", false)]
     fn targets(
         #[case] positional: &str,
