@@ -14,9 +14,10 @@ const OF_NEXT: [&str; 14] = [
     "position", "skip", "after",
 ];
 /// Other members that state that there is a next page.
-const SIGNS: [&str; 12] = [
+const SIGNS: [&str; 16] = [
     "hasmore", "hasmoreitems", "hasmoreresults", "hasnext", "hasnextpage", "istruncated", "truncated",
-    "incompleteresults", "continue", "continuationtoken", "moreresults", "more",
+    "incompleteresults", "continue", "continuationtoken", "moreresults", "more", "remainingitemcount",
+    "ispartial", "exceededtransferlimit", "lastevaluatedkey",
 ];
 /// Objects next to the entries that hold such members.
 const WRAPPERS: [&str; 7] = ["links", "paging", "pagination", "metadata", "meta", "page", "pageinfo"];
@@ -25,16 +26,19 @@ const RARE_WRAPPERS: [&str; 4] = ["paginginfo", "paginationinfo", "responsemetad
 /// Objects that hold the entries.
 const ENVELOPES: [&str; 8] = ["data", "result", "results", "response", "d", "hits", "payload", "body"];
 /// Members that count the entries of the whole list.
-pub(super) const TOTALS: [&str; 12] = [
+pub(super) const TOTALS: [&str; 13] = [
     "total", "totalcount", "totalitems", "totalresults", "totalelements", "totalsize", "totalrows",
-    "totalrecords", "totalentries", "numbermatched", "numfound", "odatacount",
+    "totalrecords", "totalentries", "recordstotal", "numbermatched", "numfound", "odatacount",
 ];
 /// Members that count the entries of the list or of the page.
 pub(super) const COUNTS: [&str; 1] = ["count"];
 /// Members that count its pages.
 pub(super) const PAGES: [&str; 5] = ["pages", "totalpages", "lastpage", "pagecount", "numpages"];
+/// Members that state the number of entries that a page can have.
+pub(super) const SIZES: [&str; 6] =
+    ["limit", "pagesize", "perpage", "maxresults", "itemsperpage", "resultsperpage"];
 /// Members that state whether a page is the last one.
-pub(super) const LAST: [&str; 3] = ["last", "islast", "islastpage"];
+pub(super) const LAST: [&str; 7] = ["last", "islast", "islastpage", "done", "complete", "iscomplete", "eof"];
 
 /// Members of a link that hold its URL.
 pub(super) const URL_OF_LINK: [&str; 3] = ["href", "url", "uri"];

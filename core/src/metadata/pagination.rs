@@ -2,8 +2,8 @@
 
 use super::document::{Numbered, Pagination};
 use super::page_members::{
-    COUNTS, LAST, ODATA_NEXT, PAGES, TOTALS, URL_OF_LINK, enveloped, flags, holders, is_next, is_next_url,
-    is_sign, next_links, numbers, states_end, usual_numbers,
+    COUNTS, LAST, ODATA_NEXT, PAGES, SIZES, TOTALS, URL_OF_LINK, enveloped, flags, holders, is_next,
+    is_next_url, is_sign, next_links, numbers, states_end, usual_numbers,
 };
 use super::{MetadataError, Rules, list};
 use crate::path::LogicalPath;
@@ -266,6 +266,14 @@ impl Pager<'_> {
         let is_guess = self.rules.pagination().is_none();
         complete |= is_guess && self.entries == Some(counts) && states_no_next(page.answer);
         self.total = self.total.max(counts);
+        // A first page that is full may have been cut there.
+        let is_full = || {
+            self.entries.is_some_and(|entries| {
+                entries > 0 && numbers(page.answer, &SIZES).any(|size| size == entries)
+            })
+        };
+        let may_end = complete || states_end(page.answer) || states_no_next(page.answer);
+        lacks |= is_guess && self.pages == 1 && !may_end && is_full();
         if let Some(link) = page.link.or_else(|| page.next.and_then(as_reference)) {
             return NextPage::At(link.to_owned());
         }
@@ -468,6 +476,10 @@ mod tests {
     #[case("{items: [{}], isLast: true, nextStart: 50}", NextPage::End)]
     #[case("{items: [{}], hasMore: false, nextOffset: 20}", NextPage::End)]
     #[case("{response: {numFound: 2, docs: [{}]}}", NextPage::Unknown)]
+    #[case("{data: [{}], recordsTotal: 9}", NextPage::Unknown)]
+    #[case("{items: [{}], metadata: {remainingItemCount: 4}}", NextPage::Unknown)]
+    #[case("{items: [{}], done: false}", NextPage::Unknown)]
+    #[case("{features: [{}], exceededTransferLimit: true}", NextPage::Unknown)]
     #[case("{hits: {total: {value: 1}, hits: [{}]}}", NextPage::End)]
     #[case("{items: [], _links: {next: {href: 'orders?page=2'}}}", at("orders?page=2"))]
     #[case("{items: [], _links: {next: {href: '/orders{?page}', templated: true}}}", NextPage::Unknown)]
@@ -491,6 +503,19 @@ mod tests {
         assert_eq!(after("{style: link}", &[answer], Some("/b")), Ok(at("/b")));
         let silent = if expected == NextPage::End { NextPage::End } else { NextPage::Unknown };
         assert_eq!(after("{style: link}", &[answer], None), Ok(silent));
+    }
+
+    #[rstest]
+    #[case("{items: [{}, {}], limit: 2, offset: 0}", NextPage::Unknown)]
+    #[case("{items: [{}, {}], page: {per_page: 2}}", NextPage::Unknown)]
+    #[case("{items: [{}, {}], limit: 3}", NextPage::End)]
+    #[case("{items: [{}, {}], limit: 2, total: 2}", NextPage::End)]
+    #[case("{items: [{}, {}], limit: 2, next: null}", NextPage::End)]
+    #[case("{items: [{}, {}], limit: 2, hasMore: false}", NextPage::End)]
+    #[case("{items: [], limit: 0}", NextPage::End)]
+    fn a_full_first_page_may_be_cut(#[case] answer: &str, #[case] expected: NextPage) {
+        assert_eq!(after("null", &[answer], None), Ok(expected));
+        assert_eq!(after("{style: link}", &[answer], None), Ok(NextPage::End));
     }
 
     const NEXT: &str = "{style: next, pointer: /at}";
