@@ -50,6 +50,8 @@ pub struct Content {
 pub struct Payload {
     pub value: Value,
     pub descriptor: Descriptor,
+    /// Whether --content-type states the type.
+    pub stated: bool,
 }
 
 /// The allowed meanings of an argument that is not a file.
@@ -80,7 +82,8 @@ impl PayloadArguments {
         });
         let content = raw.into_content(descriptor)?;
         let taken_for_json = guessed && content.descriptor.payload_type == PayloadType::Json;
-        if taken_for_json && !matches!(content.bytes.trim_ascii_start(), [b'{' | b'[', ..]) {
+        // A resource that is a secret as a whole is a string.
+        if taken_for_json && !matches!(content.bytes.trim_ascii_start(), [b'{' | b'[' | b'"', ..]) {
             return Err(InputError::NotJson(content.origin));
         }
         Ok(Some(content))
@@ -99,12 +102,14 @@ impl PayloadArguments {
             let literal = literal::classify(text, literals, structured, declared.is_some())?;
             if literal != Literal::File {
                 refuse_other_input(declared.as_ref())?;
+                let stated = declared.is_some();
                 let descriptor = declared.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
                 if let Literal::Assignments(members) = literal {
-                    return Ok(Some(Payload { value: Value::Object(members), descriptor }));
+                    return Ok(Some(Payload { value: Value::Object(members), descriptor, stated }));
                 }
                 let (origin, bytes) = ("--payload".to_owned(), text.as_bytes().to_vec());
-                return Content { origin, bytes, descriptor }.decode().map(Some);
+                let payload = Content { origin, bytes, descriptor }.decode()?;
+                return Ok(Some(Payload { stated, ..payload }));
             }
         }
         let Some(raw) = self.raw()? else { return Ok(None) };
@@ -114,7 +119,8 @@ impl PayloadArguments {
         if guessed && !self.names_input() && descriptor.payload_type == PayloadType::OctetStream {
             return Err(InputError::UnnamedStdin);
         }
-        raw.into_content(descriptor)?.decode().map(Some)
+        let payload = raw.into_content(descriptor)?.decode()?;
+        Ok(Some(Payload { stated: !guessed, ..payload }))
     }
 
     /// Returns the type of the payload if it was given as a media type, such as `application/yaml`.
@@ -168,6 +174,6 @@ impl Content {
         let Self { origin, bytes, descriptor } = self;
         let value = decode(descriptor.payload_type, &bytes)
             .map_err(|source| InputError::Decode { origin, source })?;
-        Ok(Payload { value, descriptor })
+        Ok(Payload { value, descriptor, stated: false })
     }
 }

@@ -1,6 +1,7 @@
 //! A server with one resource, which it returns as bytes with a given media type.
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
@@ -14,7 +15,7 @@ type Written = (String, String);
 struct Shown {
     path: &'static str,
     media_type: String,
-    body: String,
+    body: Vec<u8>,
     written: Mutex<Option<Written>>,
 }
 
@@ -27,8 +28,8 @@ pub struct ByteServer {
 
 impl ByteServer {
     /// The resource `path`, with this content. All other paths are answered with 404.
-    pub fn new(path: &'static str, media_type: &str, body: &str) -> Self {
-        let (media_type, body) = (media_type.to_owned(), body.to_owned());
+    pub fn new(path: &'static str, media_type: &str, body: impl AsRef<[u8]>) -> Self {
+        let (media_type, body) = (media_type.to_owned(), body.as_ref().to_vec());
         let shown = Arc::new(Shown { path, media_type, body, written: Mutex::default() });
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -60,14 +61,15 @@ async fn answer(
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-    body: String,
+    body: Bytes,
 ) -> Response {
     if uri.path() != shown.path {
         return StatusCode::NOT_FOUND.into_response();
     }
     if method != Method::GET {
         let media_type = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap().to_owned());
-        *shown.written.lock().unwrap() = Some((media_type.unwrap_or_default(), body));
+        *shown.written.lock().unwrap() =
+            Some((media_type.unwrap_or_default(), String::from_utf8_lossy(&body).into_owned()));
     }
     ([(header::CONTENT_TYPE, shown.media_type.clone())], shown.body.clone()).into_response()
 }

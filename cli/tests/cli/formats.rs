@@ -111,3 +111,33 @@ fn the_names_of_texts_are_taken_from_the_list() {
     let run = place.run(&["plan", "/", "--exit-code"]);
     assert_eq!(run.code, 0, "{run}");
 }
+
+/// A text that is not UTF-8 keeps its type, and a string of JSON its quotes.
+#[test]
+fn strings_keep_their_type() {
+    let server = ByteServer::new("/notes/a", "text/plain", b"h\xe9llo");
+    let home = server.home();
+    let saved = home.run(&["resource", "save", "/notes/a", "--ignore-warnings"]);
+    assert_eq!(saved.code, 0, "{saved}");
+    assert_eq!(std::fs::read(home.path("repo/notes/a/resource.txt")).unwrap(), b"h\xe9llo");
+    let applied = home.run(&["resource", "apply", "/notes/a", "--force", "--ignore-warnings"]);
+    assert_eq!((applied.code, server.written().0.as_str()), (0, "text/plain"), "{applied}");
+    let json = ByteServer::new("/notes/a", "application/json", "\"abc\"");
+    let shown = json.home().run(&["resource", "get", "/notes/a", "--ignore-warnings"]);
+    assert_eq!(shown.stdout, "\"abc\"\n");
+}
+
+/// The file is YAML, and metadata states it, too.
+#[rstest]
+#[case::stated(&["--content-type", "json"], "json")]
+#[case::default(&[], "yaml")]
+fn a_stated_type_takes_precedence(#[case] args: &[&str], #[case] extension: &str) {
+    let files =
+        [("shops/_/metadata.yaml", "resource: {format: yaml}"), ("shops/rio/resource.yaml", "id: rio\n")];
+    let world = World::new(&["/shops"], &files);
+    let args = [&["resource", "save", "/shops/rio", "--force"], args].concat();
+    let run = world.run_with(&args, r#"{"id": "rio", "tier": "gold"}"#);
+    assert_eq!(run.code, 0, "{run}");
+    let file = world.declared(&format!("shops/rio/resource.{extension}")).unwrap();
+    assert!(file.contains("gold"), "{file}");
+}

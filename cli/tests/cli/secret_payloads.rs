@@ -63,6 +63,8 @@ fn normalize_needs_no_store() {
     "#);
     let root = with_input(&home, &["normalize", "--content-type", "json"], "\"{{secret .}}\"");
     assert_eq!(root.stdout, "\"{{secret .}}\"\n");
+    let root = with_input(&home, &["normalize"], "\"{{ secret . }}\"");
+    assert_eq!(root.stdout, "\"{{secret .}}\"\n");
 }
 
 #[rstest]

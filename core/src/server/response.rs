@@ -52,10 +52,10 @@ pub struct Detour {
 /// Information about the pages of a list from the header fields of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paging {
-    /// The number of entries of the whole list: `X-Total-Count`, `X-Total`, or the length in `Content-Range` (RFC
+    /// The number of entries of the whole list: a field such as `X-Total-Count`, or the length in `Content-Range` (RFC
     /// 9110 §14.4).
     pub total: Option<u64>,
-    /// The number of pages: `X-Total-Pages`.
+    /// The number of pages: a field such as `X-Total-Pages`.
     pub pages: Option<u64>,
     /// The URL, number or token of the next page, or only that there is one: the value of a field such as `Next-Page`.
     pub next: Option<String>,
@@ -79,9 +79,19 @@ impl Paging {
         let length = range.and_then(|(_, length)| length.parse().ok());
         let counted = |name| text(name)?.parse().ok();
         let partial = status == StatusCode::PARTIAL_CONTENT || range.is_some();
-        let totals = ["x-total-count", "x-total", "x-pagination-total-count", "x-pagination-total"];
+        let totals = [
+            "x-total-count",
+            "x-total",
+            "x-pagination-total-count",
+            "x-pagination-total",
+            "x-wp-total",
+            "total-count",
+            "total",
+            "pagination-count",
+        ];
         let total = totals.into_iter().find_map(counted).or(length);
-        let pages = ["x-total-pages", "x-pagination-page-count"].into_iter().find_map(counted);
+        let pages = ["x-total-pages", "x-pagination-page-count", "x-wp-totalpages", "x-pages"];
+        let pages = pages.into_iter().find_map(counted);
         let names_next = |name: &str| NEXT_PAGE.contains(&name.strip_prefix("x-").unwrap_or(name));
         let next = headers.iter().find(|(name, value)| names_next(name.as_str()) && is_next(value));
         let next = next.map(|(_, value)| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
@@ -179,16 +189,18 @@ impl Response {
         })
     }
 
-    /// Returns the format that the Content-Type states for `value`, the content of this answer; `None` for JSON, for an
-    /// unknown type, and for a type that does not describe the value.
+    /// Returns the format that the Content-Type states for `value`, the content of this answer; `None` for an unknown type,
+    /// a type that does not describe the value, and JSON, unless the value is a string.
     pub fn descriptor_of(&self, value: &Value) -> Option<Descriptor> {
         let stated = Descriptor::from_media_type(self.content_type.as_deref()?)?;
         let described = match stated.payload_type.class() {
-            Class::Text => matches!(value, Value::String(_)),
+            // Bytes are a text that is not UTF-8.
+            Class::Text => matches!(value, Value::String(_) | Value::Bytes(_)),
             Class::Binary => matches!(value, Value::Bytes(_)),
-            Class::Structured => matches!(value, Value::Object(_) | Value::Array(_)),
+            Class::Structured => matches!(value, Value::Object(_) | Value::Array(_) | Value::String(_)),
         };
-        (described && stated.payload_type != PayloadType::Json).then_some(stated)
+        let is_default = stated.payload_type == PayloadType::Json && !matches!(value, Value::String(_));
+        (described && !is_default).then_some(stated)
     }
 
     /// Whether the Content-Type is that of an HTML page. Portals, login forms and gateways answer any request with

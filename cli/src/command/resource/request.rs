@@ -306,13 +306,13 @@ impl Call<'_> {
         let Resource { path, payload, descriptor, .. } = resource;
         let resolved = session.secrets.resolve(&Scope::Resource(path), descriptor.as_ref(), payload).await?;
         let descriptor = descriptor.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
-        Ok(Some(Payload { value: Arc::unwrap_or_clone(resolved.payload), descriptor }))
+        Ok(Some(Payload { value: Arc::unwrap_or_clone(resolved.payload), descriptor, stated: false }))
     }
 }
 
 fn literal(method: &Method, path: &LogicalPath, payload: Option<&Payload>) -> Result<Request, Failure> {
     let mut request = Request::new(method.clone(), path.as_str());
-    if let Some(Payload { value, descriptor }) = payload {
+    if let Some(Payload { value, descriptor, .. }) = payload {
         // YAML is a form in which people write JSON.
         let json = Descriptor::of(PayloadType::Json);
         let descriptor = if descriptor.payload_type == PayloadType::Yaml { &json } else { descriptor };

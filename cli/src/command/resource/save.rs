@@ -144,9 +144,10 @@ impl SaveArguments {
     /// Returns the drafts of a given payload.
     fn given(&self, metadata: &Metadata, target: &RawPath, input: Payload) -> Result<Batch, Failure> {
         let path = LogicalPath::parse(target.as_str())?;
-        let Payload { value, descriptor } = input;
-        // JSON is also the type of input without a stated type, so it is not recorded.
-        let descriptor = Some(descriptor).filter(|descriptor| descriptor.payload_type != PayloadType::Json);
+        let Payload { value, descriptor, stated } = input;
+        // JSON is also the type of input without a stated type. The file then keeps its own.
+        let descriptor =
+            Some(descriptor).filter(|descriptor| stated || descriptor.payload_type != PayloadType::Json);
         self.drafts(metadata, path, value, descriptor.as_ref())
     }
 

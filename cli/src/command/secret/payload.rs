@@ -23,7 +23,7 @@ pub fn mask(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Fai
 
 /// Prints the payload with the values of its placeholders.
 pub fn resolve(input: &PayloadArguments, invocation: &Invocation) -> Result<(), Failure> {
-    let (output, Payload { value, descriptor }) = read(input, invocation)?;
+    let (output, Payload { value, descriptor, .. }) = read(input, invocation)?;
     let resolved = reading(invocation, async {
         let reader = SecretReader::new(Some(open(invocation)?));
         invocation.messages.hide_read(&reader);
