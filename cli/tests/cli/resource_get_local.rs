@@ -149,3 +149,21 @@ fn commands_that_only_read_files_start_no_threads() {
         assert!(running.join().unwrap() > 1, "threads are not counted");
     });
 }
+
+#[rstest]
+#[case::path("/shops/rio")]
+#[case::name("/shops/Rio")]
+#[case::collection("/shops/")]
+fn includes_are_shown_as_the_file_states_them(#[case] path: &str) {
+    let metadata =
+        "resource: {alias: /name, id: /uid, externalizedAttributes: [{path: /note, file: note.txt}]}";
+    let file = r#"{"uid": "u1", "name": "Rio", "note": "{{include note.txt}}"}"#;
+    let files = [("shops/_/metadata.yaml", metadata), ("shops/rio/resource.json", file)];
+    let world = World::new(&["/shops"], &files);
+    // The included file may be missing, unless its resource is searched by name.
+    if path == "/shops/Rio" {
+        world.declare("shops/rio/note.txt", "hello");
+    }
+    let run = world.run(&["resource", "get", path, "--source", "repository"]);
+    assert!(run.stdout.contains("{{include note.txt}}"), "{run}");
+}

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use declarest_core::authoring::is_list;
-use declarest_core::metadata::{Entry, MetadataError};
+use declarest_core::metadata::{Entry, Metadata, MetadataError};
 use declarest_core::path::LogicalPath;
-use declarest_core::repository::{self, metadata_place};
+use declarest_core::repository::{self, ResourceFile, Tree, metadata_place};
 use declarest_core::sync::{Found, Members, Observed, Remote, Resource, SyncError};
 
 use super::item::{Exclusions, Item};
@@ -208,17 +208,25 @@ fn abridged(name: &str) -> Cow<'_, str> {
 
 /// Reads from the repository: the resource at the path or with that name, otherwise the members of the collection.
 pub fn local(workspace: &Workspace<'_>, target: &Target) -> Result<Read, Failure> {
-    if !target.explicit_collection
-        && !target.path.is_root()
-        && let Some(resource) = workspace.declared(&target.path)?
-    {
-        return Ok(Read::Resource(Box::new(Item::declared(resource))));
+    let tree = workspace.tree.as_ref();
+    if !target.explicit_collection && !target.path.is_root() {
+        let file = match repository::resource_file(tree, &target.path)? {
+            None => match workspace.declared(&target.path)? {
+                Some(found) => repository::resource_file(tree, &found.path)?,
+                None => None,
+            },
+            file => file,
+        };
+        if let Some(file) = file {
+            let resource = Resource::unexpanded(tree, &workspace.metadata, file)?;
+            return Ok(Read::Resource(Box::new(Item::declared(resource))));
+        }
     }
-    let members = repository::members(workspace.tree.as_ref(), &target.path)?;
+    let members = repository::members(tree, &target.path)?;
     if members.resources.is_empty() && members.broken.is_empty() {
         check_exists(workspace, &target.path)?;
     }
-    Ok(Read::Collection(declared(workspace, members)?))
+    Ok(Read::Collection(declared(workspace, members, Resource::unexpanded)?))
 }
 
 /// Lists from the repository: the members of a collection, or the resource at the path. With `recursive`, both and all
@@ -229,18 +237,19 @@ pub fn local_list(
     recursive: bool,
 ) -> Result<Vec<Item>, Failure> {
     check_exists(workspace, path)?;
-    declared(workspace, repository::resources(workspace.tree.as_ref(), path, recursive)?)
+    declared(workspace, repository::resources(workspace.tree.as_ref(), path, recursive)?, Resource::declared)
 }
 
-fn declared(workspace: &Workspace<'_>, found: repository::Listing) -> Result<Vec<Item>, Failure> {
+fn declared(
+    workspace: &Workspace<'_>,
+    found: repository::Listing,
+    read: fn(&dyn Tree, &Metadata, ResourceFile) -> Result<Resource, SyncError>,
+) -> Result<Vec<Item>, Failure> {
     if let Some((_, error)) = found.broken.into_iter().next() {
         return Err(error.into());
     }
-    let read = |file| {
-        let resource = Resource::declared(workspace.tree.as_ref(), &workspace.metadata, file)?;
-        Ok(Item::declared(resource))
-    };
-    found.resources.into_iter().map(read).collect()
+    let item = |file| Ok(Item::declared(read(workspace.tree.as_ref(), &workspace.metadata, file)?));
+    found.resources.into_iter().map(item).collect()
 }
 
 fn check_exists(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<(), Failure> {

@@ -174,6 +174,19 @@ impl Resource {
         Self::declared_within(tree, metadata, file, MAX_WEIGHT)
     }
 
+    /// Like [`Resource::declared`], but texts that include sidecars are not replaced.
+    pub fn unexpanded(tree: &dyn Tree, metadata: &Metadata, file: ResourceFile) -> Result<Self, SyncError> {
+        let stored = repository::read_payload_within(tree, &file, MAX_WEIGHT)?;
+        let ResourceFile { path, descriptor, .. } = file;
+        let rules = metadata.rules(&path)?;
+        let payload = if is_whole_secret(&rules, &stored) {
+            stored
+        } else {
+            with_defaults(&rules, &path, stored, &descriptor)?
+        };
+        Ok(Self { descriptor: Some(descriptor), ..Self::named(path, rules, payload)? })
+    }
+
     /// Like [`Resource::declared`], but fails if the resource needs more than `limit` bytes of memory.
     fn declared_within(
         tree: &dyn Tree,
@@ -207,11 +220,7 @@ impl Resource {
         let rules = metadata.rules(&path)?;
         let mut payload = stored;
         if !is_whole_secret(&rules, &payload) {
-            let resolved = rules.resolved();
-            payload = resolved.with_defaults(payload).map_err(|source| MetadataError::Defaults {
-                file: format!("{}/resource{}", path.relative(), descriptor.extension),
-                source: Arc::new(source),
-            })?;
+            payload = with_defaults(&rules, &path, payload, &descriptor)?;
             // Many attributes may include the same sidecar.
             let (included, most) = (Cell::new(0), MAX_PAYLOAD.min(limit as u64));
             let sidecar = |name: &str| {
@@ -223,7 +232,7 @@ impl Resource {
                     Err(sidecars_too_large(&path, &included, most))
                 }
             };
-            let expanded = includes::expand(payload, &resolved.externalized_attributes, &sidecar);
+            let expanded = includes::expand(payload, &rules.resolved().externalized_attributes, &sidecar);
             if included.get() > most {
                 return Err(sidecars_too_large(&path, &included, most).into());
             }
@@ -232,6 +241,18 @@ impl Resource {
         }
         Ok(Self { descriptor: Some(descriptor), ..Self::named(path, rules, payload)? })
     }
+}
+
+fn with_defaults(
+    rules: &Rules,
+    path: &LogicalPath,
+    stored: Value,
+    descriptor: &Descriptor,
+) -> Result<Value, MetadataError> {
+    rules.resolved().with_defaults(stored).map_err(|source| MetadataError::Defaults {
+        file: format!("{}/resource{}", path.relative(), descriptor.extension),
+        source: Arc::new(source),
+    })
 }
 
 fn sidecars_too_large(path: &LogicalPath, included: &Cell<u64>, limit: u64) -> RepositoryError {
