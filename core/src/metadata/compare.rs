@@ -245,6 +245,11 @@ impl Evaluation<'_> {
         desired: &'v Value,
         observed: Option<&'v Value>,
     ) -> Result<Sides<'v>, MetadataError> {
+        // A comparison sends no request, but a faulty template fails each use of an operation.
+        let stated = self.rules.resolved().operation(OperationName::Compare);
+        if stated.path.is_some() || !stated.query.is_empty() {
+            self.render(OperationName::Compare)?;
+        }
         if self.rules.operation(OperationName::Compare).steps.is_empty() {
             return Ok((Cow::Borrowed(desired), observed.map(Cow::Borrowed)));
         }

@@ -424,6 +424,19 @@ fn a_create_may_lack_an_id_that_the_server_assigns() {
     assert_eq!(missing(OperationName::Update), ["/uid"]);
 }
 
+#[rstest]
+#[case::path("{path: '/q/{{/nope}}'}", "operations.compare.path")]
+#[case::query("{query: {q: '{{/nope}}'}}", "operations.compare.query.q")]
+fn a_faulty_template_of_compare_fails_a_comparison(#[case] compare: &str, #[case] field: &str) {
+    let document = format!("operations: {{compare: {compare}}}");
+    let (rules, at) = (rules(&[("shops/_/metadata.yaml", &document)], "/shops/rio"), path("/shops/rio"));
+    let desired = yaml("{a: 1}");
+    let identity = rules.identify(&at, &desired).unwrap();
+    let subject = Subject { path: &at, identity: &identity, payload: Some(&desired), descriptor: None };
+    let error = rules.on_resource(subject).unwrap().compare(&yaml("{a: 1}")).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains(field), "{error}");
+}
+
 /// Returns the differences of two JSON payloads with the metadata `document`.
 fn compared(document: &str, desired: &str, observed: &str) -> Vec<String> {
     let target = path("/shops/rio");
