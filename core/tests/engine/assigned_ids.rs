@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use declarest_core::path::LogicalPath;
-use declarest_core::sync::{self, Options, Reading, Recurrences, Selection, Session, Stop};
+use declarest_core::sync::{self, Options, Reading, Recurrences, Selection, Session, Stop, WrittenValues};
 use rstest::rstest;
 use serde_json::json;
 
@@ -203,4 +203,31 @@ async fn a_created_resource_that_is_deleted_by_hand_is_created_again() {
             tokio::time::sleep(WAIT).await;
         }
     }
+}
+
+/// The operator starts again after the runs that noticed that the list does not show the resource.
+#[tokio::test]
+async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart() {
+    let server = ApiServer::start(&["/tasks"], |request, store| match request.is("GET", "/tasks") {
+        true => Answer::json(200, &json!([])),
+        false => request.rest(store, Ids::Given),
+    });
+    let world = declaring(&[("cut", r#"{"name":"cut"}"#)]);
+    world.declare("tasks/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let pause = Duration::from_millis(200);
+    let record = tempfile::tempdir().unwrap();
+    for created in [1, 0, 0] {
+        // A process of its own, which makes two runs.
+        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_owned())));
+        let client = client(server.url());
+        let session = Session { client, written, list_delay: pause, ..world.session() };
+        for run in 0..2 {
+            let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+            let options = Options { recurrences: Some(Arc::default()), ..Options::default() };
+            let report = sync::run(&session, selection, &options, &Stop::default()).await;
+            assert_eq!(report.stats.created, if run == 0 { created } else { 0 }, "{report:?}");
+            tokio::time::sleep(pause).await;
+        }
+    }
+    assert_eq!(creates(&server), 1);
 }
