@@ -301,7 +301,8 @@ fn acknowledge_webhook(
     if (received.clone(), id.clone()) == acknowledged(status) {
         return;
     }
-    let note = id.as_deref().map_or_else(|| "delivery".to_owned(), |id| format!("delivery {id}"));
+    let note =
+        id.as_deref().map_or_else(|| "delivery without an id".to_owned(), |id| format!("delivery {id}"));
     outcome.notices.push(Notice::normal("WebhookReceived", note));
     let webhook = status.webhook.get_or_insert_with(WebhookStatus::default);
     webhook.last_event_time = received;

@@ -354,6 +354,9 @@ fn same_origin(base: &url::Url, text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("must not be empty; remove it to disable the probe".to_owned());
     }
+    if text.contains(['?', '#']) {
+        return Err("must not have a query or a fragment".to_owned());
+    }
     if !text.contains("://") {
         let climbs = text.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."));
         return if climbs { Err("must not contain . or .. segments".to_owned()) } else { Ok(()) };

@@ -5,6 +5,8 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
+const FIELDS: [&str; 5] = ["minute", "hour", "day of the month", "month", "day of the week"];
+
 /// `fullResyncCron`: five fields in UTC. Sunday is 0 or 7; when day of month and day of week are both
 /// restricted, either matches (POSIX crontab(5)).
 #[derive(Clone, Debug)]
@@ -31,6 +33,13 @@ impl Schedule {
             return Err(format!("\"{text}\" has a list with an empty entry; remove a comma"));
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        // Errors do not name the field, so each is parsed alone first.
+        for (index, name) in FIELDS.into_iter().enumerate() {
+            let mut alone = ["*"; FIELDS.len()];
+            alone[index] = fields[index];
+            let parsed = parser.parse(&alone.join(" "));
+            parsed.map_err(|_| format!("\"{text}\": \"{}\" is not valid for the {name}", fields[index]))?;
+        }
         let cron = parser.parse(&fields.join(" ")).map_err(|error| format!("\"{text}\": {error}"))?;
         let schedule = Self(cron);
         let horizon =
@@ -80,7 +89,8 @@ mod tests {
     #[case("@daily", "1 fields")]
     #[case("0 0 L * *", "contains \"L\"")]
     #[case("0 0 * * MON", "contains \"M\"")]
-    #[case("61 0 * * *", "61 0")]
+    #[case("61 0 * * *", "\"61\" is not valid for the minute")]
+    #[case("0 0 * 1-13 *", "\"1-13\" is not valid for the month")]
     #[case("0 0 30 2 *", "does not match")]
     #[case(", * * * *", "an empty entry")]
     #[case("0, * * * *", "an empty entry")]

@@ -181,6 +181,7 @@ fn server_accepts(#[case] pointer: &str, #[case] value: Value) {
 #[case("/http/baseURL", json!("api.test"), "spec.http.baseURL: is not a URL (relative URL without a base); write https://host/path")]
 #[case("/http/baseURL", json!("https://bob:hunter2@api.test"), "spec.http.baseURL: contains credentials; remove them and refer to a Secret")]
 #[case("/http/baseURL", json!("https://api.test/#top"), "spec.http.baseURL: has a fragment; remove # and the text after it")]
+#[case("/http/healthCheck", json!("/live?deep=1"), "spec.http.healthCheck: must not have a query or a fragment")]
 #[case("/http/healthCheck", json!("https://other.test/live"), "spec.http.healthCheck: has another origin; write a path or a URL with the scheme, host and port of baseURL")]
 #[case("/http/healthCheck", json!("../admin"), "spec.http.healthCheck: must not contain . or .. segments")]
 #[case("/http/defaultHeaders", json!({"X Tenant": "blue"}), r#"spec.http.defaultHeaders[X Tenant]: "X Tenant" is not a header name; use letters, digits and hyphens"#)]

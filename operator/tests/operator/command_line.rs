@@ -49,6 +49,8 @@ async fn a_policy_is_shown_suspended_resumed_and_run() {
     let (code, printed) = declarest(&world, &["operator", "suspend", "policy"]).await;
     assert_eq!(code, 0, "{printed}");
     assert!(world.api::<SyncPolicy>().get("policy").await.unwrap().spec.suspend);
+    let (status, _) = world.policy_reason("Suspended").await;
+    assert_eq!(status.next_sync_time, None);
     let (code, printed) = declarest(&world, &["operator", "sync", "policy", "--wait=1m"]).await;
     assert!(code == 2 && printed.contains("is suspended"), "{code}: {printed}");
 

@@ -145,6 +145,7 @@ impl SyncPolicies {
         let now = Timestamp::now();
         let schedule = round.parsed.take();
         if round.object.spec.suspend {
+            round.status.next_sync_time = None;
             return Ok(Outcome::new(Reason::Suspended, "spec.suspend is true: the policy does not sync"));
         }
         check_overlap(round)?;

@@ -329,7 +329,9 @@ impl Running<'_, '_> {
             pruned = stats.pruned, failed = stats.failed, "sync finished"
         );
         let applied = round.status.last_applied_repo_revision.as_deref();
-        let corrects_drift = trigger.is_drift_check() && applied == Some(target.as_str());
+        // With `force`, equal resources are written, too.
+        let is_forced = round.object.spec.sync.force;
+        let corrects_drift = !is_forced && trigger.is_drift_check() && applied == Some(target.as_str());
         let run = Run { plan: &plan, kind, report, target: &target, corrects_drift, cancelled };
         verdict::count(round.context, &round.key(), &run);
         let outcome = verdict::conclude(&mut round.status, &run, Timestamp::now());
