@@ -28,6 +28,11 @@ pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
     match cause.category {
         Category::Transport if cause.answered => None,
         Category::Transport => Some(format!("{check} shows which parts of the context can be reached")),
+        Category::Auth if context.statuses.have_success() && context.statuses.have_rejection() => {
+            Some(format!(
+                "the server rejects the credentials of context \"{name}\"; its answers to other requests may need none"
+            ))
+        }
         Category::Auth if context.statuses.have_success() => Some(format!(
             "the server accepted other requests of context \"{name}\"; its credentials may lack a right for this one"
         )),

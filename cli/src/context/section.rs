@@ -113,7 +113,7 @@ impl Rule {
                 format!("has {}; keep one of them", present(keys).join(" and "))
             }
             Self::Needs(key, other) if has(key) && !has(other) => {
-                format!("{key} needs {other}; set both or neither")
+                format!("{key} needs {other}; set {other}, or remove {key}")
             }
             _ => return Ok(()),
         };

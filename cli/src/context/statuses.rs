@@ -9,20 +9,21 @@ use http::{Method, StatusCode};
 /// The number of failed requests from which a server may be overloaded.
 const MANY: usize = 5;
 
-/// The numbers of answers with success, with status 404, of failures of the server, and of others.
+/// The numbers of answers with success, with status 404, of failures of the server, with status 401, and of others.
 #[derive(Debug, Default)]
 pub struct Statuses {
     accepted: AtomicUsize,
     missing: AtomicUsize,
     /// Answers with a status from 500, and requests without an answer.
     failed: AtomicUsize,
+    rejected: AtomicUsize,
     others: AtomicUsize,
 }
 
 impl Statuses {
     /// Whether the server answered 404 to more requests than one missing resource needs, and had no other answer.
     pub fn are_all_missing(&self) -> bool {
-        let others = [&self.accepted, &self.failed, &self.others];
+        let others = [&self.accepted, &self.failed, &self.rejected, &self.others];
         others.iter().all(|count| count.load(Ordering::Relaxed) == 0)
             && self.missing.load(Ordering::Relaxed) > 2
     }
@@ -32,6 +33,11 @@ impl Statuses {
         self.accepted.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether the server rejected the credentials of a request.
+    pub fn have_rejection(&self) -> bool {
+        self.rejected.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether the server accepted requests, and failed many others.
     pub fn show_overload(&self) -> bool {
         self.have_success() && self.failed.load(Ordering::Relaxed) >= MANY
@@ -39,7 +45,7 @@ impl Statuses {
 
     /// Forgets the answers so far.
     pub fn forget(&self) {
-        for count in [&self.accepted, &self.missing, &self.failed, &self.others] {
+        for count in [&self.accepted, &self.missing, &self.failed, &self.rejected, &self.others] {
             count.store(0, Ordering::Relaxed);
         }
     }
@@ -49,6 +55,7 @@ impl RequestObserver for Statuses {
     fn completed(&self, _: &Method, status: Option<StatusCode>, _: Duration) {
         let count = match status {
             Some(StatusCode::NOT_FOUND) => &self.missing,
+            Some(StatusCode::UNAUTHORIZED) => &self.rejected,
             Some(status) if status.is_success() => &self.accepted,
             Some(status) if !status.is_server_error() => &self.others,
             _ => &self.failed,

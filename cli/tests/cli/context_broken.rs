@@ -168,7 +168,7 @@ fn each_mistake_is_reported_with_its_place() {
     line 9, column 18: contexts[0].repository.git.remote.url: repository URL https://git.test/r: it must not contain a password; configure it as credentials instead
     line 9, column 45: contexts[0].repository.git.remote.auth: has none of basic, accessKey, ssh; set exactly one
     line 9, column 45: contexts[0].repository.git.remote.auth: has accessKey and ssh; keep one of them
-    line 9, column 45: contexts[0].repository.git.remote.tls: clientCertFile needs clientKeyFile; set both or neither
+    line 9, column 45: contexts[0].repository.git.remote.tls: clientCertFile needs clientKeyFile; set clientKeyFile, or remove clientCertFile
     line 5, column 5: contexts[0]: has none of repository, managedServer; set at least one
     line 9, column 9: contexts[0].managedServer.http.auth: has none of oauth2, basic, customHeaders; set exactly one
     line 9, column 16: unknown key "bearer" in contexts[0].managedServer.http.auth; use oauth2, basic, customHeaders
@@ -187,8 +187,8 @@ fn each_mistake_is_reported_with_its_place() {
     line 10, column 9: contexts[0].managedServer.http.requestThrottling: has none of maxConcurrentRequests, requestsPerSecond; set at least one
     line 10, column 29: contexts[0].managedServer.http.requestThrottling.maxConcurrentRequests: must be an integer from 0 to 4294967295
     line 10, column 29: contexts[0].managedServer.http.requestThrottling.requestsPerSecond: must be a number from 0
-    line 10, column 9: contexts[0].managedServer.http.requestThrottling: queueSize needs maxConcurrentRequests; set both or neither
-    line 10, column 9: contexts[0].managedServer.http.requestThrottling: burst needs requestsPerSecond; set both or neither
+    line 10, column 9: contexts[0].managedServer.http.requestThrottling: queueSize needs maxConcurrentRequests; set maxConcurrentRequests, or remove queueSize
+    line 10, column 9: contexts[0].managedServer.http.requestThrottling: burst needs requestsPerSecond; set requestsPerSecond, or remove burst
     line 10, column 29: contexts[0].managedServer.http.requestThrottling.maxConcurrentRequests: expected an integer, found a string
     line 7, column 5: contexts[0].secretStore: has none of file, vault; set exactly one
     line 7, column 19: contexts[0].secretStore.file: has none of key, keyFile, passphrase, passphraseFile; set exactly one

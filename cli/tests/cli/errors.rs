@@ -196,3 +196,15 @@ fn a_shared_reason_has_no_path_of_a_resource() {
     2 of 2 resources failed
     "#);
 }
+
+/// The creates of two resources have one address.
+#[test]
+fn the_address_of_a_shared_request_is_shown() {
+    let world = World::new(&["/shops"], &[("shops/a/resource.json", "{}"), ("shops/b/resource.json", "{}")]);
+    world.server.fail(Matcher::method("POST"), 422, 99);
+    let run = world.run(&["resource", "apply", "/shops", "-r"]);
+    assert!(
+        run.stderr.contains("2 resources (/shops/a, /shops/b): POST /shops: remote request failed"),
+        "{run}"
+    );
+}

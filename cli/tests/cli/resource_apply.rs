@@ -67,6 +67,16 @@ fn no_path() {
 }
 
 #[test]
+fn rejected_credentials_are_reported_although_other_requests_need_none() {
+    let world = shops();
+    world.server.fail(Matcher::new("PUT", "/shops/rio"), 401, 9);
+    let run = world.run(&["resource", "apply", "/shops"]);
+    let hint =
+        "the server rejects the credentials of context \"dev\"; its answers to other requests may need none";
+    assert!(run.code == 4 && run.stderr.contains(hint), "{run}");
+}
+
+#[test]
 fn a_failing_target_does_not_stop_the_others() {
     let world = shops();
     world.server.fail(Matcher::new("PUT", "/shops/rio"), 403, 9);

@@ -134,7 +134,7 @@ fn all_pages() {
 )]
 #[case::one_id(
     "/same",
-    "list of /same: several entries have the alias \"a\"; set resource.alias to a unique value"
+    "list of /same: the alias \"a\" is ambiguous, because several entries have it; set resource.alias to a unique value"
 )]
 fn entries_with_the_same_name(#[case] path: &str, #[case] message: &str) {
     let run = list(&[path]);

@@ -120,3 +120,16 @@ fn a_created_resource_that_its_list_hides_is_not_created_again() {
     }
     assert_eq!(place.server.count("POST"), 1);
 }
+
+/// The server only accepts a create, and processes it later.
+#[test]
+fn an_accepted_create_may_still_be_processed() {
+    let server = ApiServer::start(&["/pages"], |request, store| match request.is("POST", "/pages") {
+        true => Answer::json(202, &json!({"task": "t1"})),
+        false => request.rest(store, Ids::Given),
+    });
+    let place = Place::new(server, &[("pages/zoo/resource.json", r#"{"name": "zoo"}"#)]);
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    let advice = "it may still process the create, so wait until its task has ended before the next run";
+    assert!(run.code != 0 && run.stderr.contains(advice), "{run}");
+}

@@ -223,7 +223,9 @@ pub enum MetadataError {
 fn duplicate(alias: &str, ids: &[String; 2]) -> String {
     let [first, second] = ids;
     if first == second {
-        return format!("several entries have the alias \"{alias}\"; set resource.alias to a unique value");
+        return format!(
+            "the alias \"{alias}\" is ambiguous, because several entries have it; set resource.alias to a unique value"
+        );
     }
     format!(
         "the entries with the ids {first} and {second} have the same name \"{alias}\"; rename one of them on the server, \

@@ -246,6 +246,16 @@ fn together(reason: &str, failures: &[&Failed]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
+    let mut requests = failures.iter().map(|failure| request(own_message(failure)));
+    let shared = requests.next().flatten().map(|(method, address, _)| (method, address));
+    let is_shared = requests.all(|request| request.map(|(method, address, _)| (method, address)) == shared);
+    let reason = match shared
+        .filter(|_| is_shared)
+        .and_then(|(method, address)| Some(format!("{method} {address}{}", reason.strip_prefix(method)?)))
+    {
+        Some(with_address) => with_address,
+        None => reason.to_owned(),
+    };
     format!("{} resources ({}{more}): {reason}", failures.len(), paths.join(", "))
 }
 

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::claims::not_comparable;
 use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
 use crate::sync::model::SyncError;
@@ -52,6 +51,11 @@ impl Broken {
             None => may_be(&self.collection, collection),
         }
     }
+}
+
+/// Returns the error of a candidate that cannot be compared with a declared resource.
+pub fn not_comparable(why: &str) -> SyncError {
+    SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
 }
 
 /// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.

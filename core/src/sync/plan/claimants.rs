@@ -7,8 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::address::{Address, stated_addresses, states_address};
-use super::broken::{Broken, may_be};
-use super::claims::{Claim, Claims, Compared, not_comparable};
+use super::broken::{Broken, may_be, not_comparable};
+use super::claims::{Claim, Claims, Compared};
 use crate::metadata::OperationName;
 use crate::path::LogicalPath;
 use crate::payload::Value;

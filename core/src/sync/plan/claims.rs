@@ -244,8 +244,3 @@ fn claim(
     let addresses = stated_addresses(&declared);
     Ok(Some(Claim { path, name, collection, address, listed, addresses, id, alias, rules }))
 }
-
-/// Returns the error of a candidate that cannot be compared with a declared resource.
-pub fn not_comparable(why: &str) -> SyncError {
-    SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
-}

@@ -70,7 +70,7 @@ pub enum Doubt {
     AliasNotListed(usize),
     /// Several entries have its names.
     #[error(
-        "several entries of the list of its collection have its id or its alias (ids: {}); correct the names in the payload or the name of the directory, or delete an entry that is a duplicate",
+        "its names are ambiguous: several entries of the list of its collection have its id or its alias (ids: {}); correct the names in the payload or the name of the directory, or delete an entry that is a duplicate",
         abridged(.0)
     )]
     Several(Vec<String>),

@@ -178,6 +178,7 @@ pub enum SyncError {
     #[error(
         "{0}: the server answered {1} to the create, but does not show the resource; {hint}; a further create may create it again",
         hint = match .2 {
+            None if *.1 == 202 => "it may still process the create, so wait until its task has ended before the next run; the option -vvv shows the answer".to_owned(),
             Some(id) => format!("it assigned the id {id} instead of that in the file, so remove the id from the file, and state resource.alias"),
             None => "the option -vvv shows the answer, and operations.create.failed can describe it if it states a failure; if the server changes names, for example to upper case, state this in resource.id and resource.alias; if the credentials may not read it, extend their rights".to_owned(),
         }
