@@ -109,11 +109,31 @@ fn oneline() {
 #[case(&["--path", "shops", "--max-count", "1"], "Add Ava")]
 #[case(&["--path", "none"], "")]
 fn filters(#[case] args: &[&str], #[case] expected: &str) {
+    assert_eq!(subjects(&home(), args), expected);
+}
+
+/// Returns the subjects that `repository history` lists.
+fn subjects(home: &Home, args: &[&str]) -> String {
     let args: Vec<_> = ["repository", "history", "--oneline"].iter().chain(args).copied().collect();
-    let run = home().run(&args);
+    let run = home.run(&args);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
     let subjects: Vec<_> = run.stdout.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
-    assert_eq!(subjects.join("|"), expected);
+    subjects.join("|")
+}
+
+#[rstest]
+#[case(&[], "m6|m5|m4|m3|m2|m1")]
+#[case(&["--max-count", "3"], "m6|m5|m4")]
+#[case(&["--reverse"], "m1|m2|m3|m4|m5|m6")]
+fn commits_of_one_second_are_in_their_order(#[case] args: &[&str], #[case] expected: &str) {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    std::fs::create_dir(home.path("work")).unwrap();
+    let work = home.path("work");
+    git(&work, &["init", "--quiet", "--initial-branch=main"]);
+    for number in 1..=6 {
+        git(&work, &["commit", "--quiet", "--allow-empty", "--message", &format!("m{number}")]);
+    }
+    assert_eq!(subjects(&home, args), expected);
 }
 
 #[rstest]

@@ -147,6 +147,16 @@ fn a_commit_is_listed_in_full() {
 }
 
 #[test]
+fn commits_of_one_second_are_in_their_order() {
+    let log = Log::new();
+    let mut last = Vec::new();
+    for number in 1..=9 {
+        last = vec![log.commit("main", &last, 1, "Ava", &number.to_string(), &[])];
+    }
+    assert_eq!(numbers(&log.list(&all())), "987654321");
+}
+
+#[test]
 fn before_the_first_commit_there_is_no_history() {
     assert_eq!(Log::new().list(&all()), []);
 }

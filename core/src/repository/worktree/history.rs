@@ -56,14 +56,16 @@ pub struct Author {
 }
 
 impl Worktree {
-    /// Returns the commits that are reachable from HEAD, newest first by commit time; empty before the first commit.
+    /// Returns the commits that are reachable from HEAD, newest first by commit time, and no commit before one that
+    /// follows it; empty before the first commit.
     pub fn history(&self, filter: &HistoryFilter) -> Result<Vec<LoggedCommit>, RepositoryError> {
         let repository = self.repository()?;
         let Some(head) = self.head_commit(&repository)? else { return Ok(Vec::new()) };
         let selection = Selection::of(filter);
         let mut found = Vec::new();
         let mut walk = repository.revwalk().map_err(self.git("read the history of"))?;
-        walk.set_sorting(Sort::TIME)
+        // Commits of the same second have no order by time alone.
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)
             .and_then(|()| walk.push(head.id()))
             .map_err(self.git("read the history of"))?;
         for id in walk {
