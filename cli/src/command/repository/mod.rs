@@ -81,7 +81,7 @@ pub struct HistoryArguments {
     /// Commits at or before this time; a date is its beginning
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
-    /// Commits that changed this file or directory; may be repeated
+    /// Commits that changed a file whose path begins with PREFIX, such as shops/rio/; may be repeated
     #[arg(long, value_name = "PREFIX")]
     path: Vec<String>,
     /// List the oldest commits first

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::{Commit, Repository, Signature, Sort};
+use git2::{Commit, Oid, Repository, Signature, Sort, Tree};
 
 use super::super::{RepositoryError, Revision};
 use super::Worktree;
@@ -18,8 +18,8 @@ pub struct HistoryFilter {
     pub since: Option<i64>,
     /// The latest time of the commit, inclusive, in the same unit.
     pub until: Option<i64>,
-    /// Files or directories, relative to the checkout; the commit must have changed one of them. The empty path and
-    /// `/` are the whole checkout.
+    /// Beginnings of the paths of files, relative to the checkout; the commit must have changed a file with one of them.
+    /// The empty path and `/` are the whole checkout.
     pub paths: Vec<String>,
     /// The largest number of commits. The newest ones are listed.
     pub max_count: Option<usize>,
@@ -96,7 +96,7 @@ struct Selection<'f> {
 impl<'f> Selection<'f> {
     fn of(filter: &'f HistoryFilter) -> Self {
         let lower = |text: &Option<String>| text.as_ref().map(|text| text.to_lowercase());
-        let paths = filter.paths.iter().map(|path| path.trim_matches('/')).collect();
+        let paths = filter.paths.iter().map(|path| path.trim_start_matches('/')).collect();
         Self { filter, author: lower(&filter.author), grep: lower(&filter.grep), paths }
     }
 
@@ -127,18 +127,26 @@ impl<'f> Selection<'f> {
         let parents: Vec<_> = parents.iter().filter_map(|id| repository.find_commit(*id).ok()).collect();
         let parents = parents.iter().map(Commit::tree).collect::<Result<Vec<_>, _>>()?;
         Ok(self.paths.iter().any(|path| {
-            let now = entry(&tree, path);
-            if parents.is_empty() { now.is_some() } else { parents.iter().all(|old| entry(old, path) != now) }
+            let now = entries(repository, &tree, path);
+            let differs = |old| entries(repository, old, path) != now;
+            if parents.is_empty() { !now.is_empty() } else { parents.iter().all(differs) }
         }))
     }
 }
 
-/// Returns the id and the mode of a path in a tree. The id covers everything below the path.
-fn entry(tree: &git2::Tree<'_>, path: &str) -> Option<(git2::Oid, i32)> {
-    if path.is_empty() {
-        return (!tree.is_empty()).then(|| (tree.id(), 0));
+/// Returns the entries of a tree whose paths begin with `path`: the names, ids and modes. The id of a directory covers
+/// everything below it.
+fn entries(repository: &Repository, tree: &Tree<'_>, path: &str) -> Vec<(Vec<u8>, Oid, i32)> {
+    let (directory, beginning) = path.rsplit_once('/').unwrap_or(("", path));
+    let listed = |tree: &Tree<'_>| {
+        let entries = tree.iter().filter(|entry| entry.name_bytes().starts_with(beginning.as_bytes()));
+        entries.map(|entry| (entry.name_bytes().to_vec(), entry.id(), entry.filemode())).collect()
+    };
+    if directory.is_empty() {
+        return listed(tree);
     }
-    tree.get_path(Path::new(path)).ok().map(|entry| (entry.id(), entry.filemode()))
+    let below = tree.get_path(Path::new(directory)).and_then(|entry| repository.find_tree(entry.id()));
+    below.map(|tree| listed(&tree)).unwrap_or_default()
 }
 
 impl LoggedCommit {
