@@ -244,6 +244,23 @@ fn add_takes_one_or_all_contexts_of_a_catalogue() {
     assert_eq!(home.run(&["context", "current", "-o", "text"]).stdout, "dev\n");
 }
 
+#[test]
+fn the_current_one_of_several_added_contexts_must_be_stated() {
+    let home = Home::with_catalogue(TWO);
+    let input = "contexts: [{name: a, repository: {filesystem: {baseDir: /r}}}, {name: b, repository: {filesystem: \
+                 {baseDir: /r}}}]\n";
+    let add = ["context", "add", "-f", "-", "--content-type", "yaml", "--set-current"];
+    insta::assert_snapshot!(home.run_with(&add, &[], input), @r"
+    exit 2
+    --- stdout
+    --- stderr
+    standard input has several contexts; choose the current one with its currentContext, or one of them with --context-name
+    ");
+    assert_eq!(home.catalogue(), TWO);
+    assert_eq!(home.run_with(&[&add[..], &["--context-name", "b"]].concat(), &[], input).code, 0);
+    assert_eq!(home.run(&["context", "current", "-o", "text"]).stdout, "b\n");
+}
+
 #[rstest]
 #[case(&["context", "add", "a", "--context-name", "b"], "context name mismatch: \"a\" as an argument, \"b\" by --context-name\n")]
 #[case(&["context", "add", "a", "-c", "b"], "context name mismatch: \"a\" as an argument, \"b\" by --context or DECLAREST_CONTEXT\n")]

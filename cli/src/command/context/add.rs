@@ -62,6 +62,12 @@ pub fn add(arguments: &AddArguments, invocation: &Invocation) -> Result<(), Fail
     merge_credentials(&mut catalogue, &mut added)?;
     let first = added.contexts.first().map(|context| context.name.0.clone());
     let current = added.current_context.take().filter(|name| !name.is_empty());
+    if arguments.set_current && current.is_none() && added.contexts.len() > 1 {
+        return Err(Failure::invalid(format!(
+            "{} has several contexts; choose the current one with its currentContext, or one of them with --context-name",
+            content.origin
+        )));
+    }
     catalogue.contexts.append(&mut added.contexts);
     if arguments.set_current || catalogue.current().is_none() {
         catalogue.current_context = current.or(first);
