@@ -1,7 +1,5 @@
 //! `--set key=value`: overrides for one run, which are never saved.
 
-use std::collections::BTreeMap;
-
 use super::error::CatalogueError;
 use super::model::Context;
 use super::value::{HttpUrl, Text};
@@ -20,19 +18,16 @@ const KEYS: [&str; 10] = [
     "repository.git.local.baseDir",
 ];
 
-/// Applies overrides in the order of their keys. If a key is repeated, the last value is used.
+/// Applies overrides in their order, so the last one of a key, and of the sources of metadata, is used.
 pub fn apply(context: &mut Context, overrides: &[String]) -> Result<(), CatalogueError> {
-    let mut sorted = BTreeMap::new();
     for text in overrides {
-        let (key, value) = text.split_once('=').ok_or_else(|| CatalogueError::Override {
-            key: text.clone(),
-            reason: "write it as key=value".to_owned(),
-        })?;
-        sorted.insert(key.trim(), value.trim());
+        let (key, result) = match text.split_once('=') {
+            Some((key, value)) => (key.trim(), set(context, key.trim(), value.trim())),
+            None => (text.as_str(), Err("write it as key=value".to_owned())),
+        };
+        result.map_err(|reason| CatalogueError::Override { key: key.to_owned(), reason })?;
     }
-    sorted.into_iter().try_for_each(|(key, value)| {
-        set(context, key, value).map_err(|reason| CatalogueError::Override { key: key.to_owned(), reason })
-    })
+    Ok(())
 }
 
 fn set(context: &mut Context, key: &str, value: &str) -> Result<(), String> {

@@ -343,6 +343,17 @@ fn overrides_hold_for_one_run() {
 }
 
 #[rstest]
+#[case(&["metadata.bundle=a:1", "metadata.baseDir=/m"], r#"{"baseDir":"/m"}"#)]
+#[case(&["metadata.baseDir=/m", "metadata.bundle=a:1"], r#"{"bundle":"a:1"}"#)]
+#[case(&["metadata.baseDir=/m", "metadata.bundle=a:1", "metadata.baseDir=/n"], r#"{"baseDir":"/n"}"#)]
+fn the_last_source_of_metadata_is_used(#[case] set: &[&str], #[case] expected: &str) {
+    let set = set.iter().flat_map(|set| ["-s", *set]);
+    let args: Vec<_> = ["context", "resolve", "-o", "jq=.metadata"].into_iter().chain(set).collect();
+    let run = Home::with_catalogue(TWO).run(&args);
+    assert_eq!((run.code, run.stdout.trim_end()), (0, expected), "{run}");
+}
+
+#[rstest]
 #[case(
     "managedServer.http.url=ftp://x",
     "--set managedServer.http.url: must be an http or https URL with a host\n"
