@@ -73,6 +73,7 @@ fn results(#[case] args: &[&str], #[case] expected: &str) {
 #[case::both(&["infer", "/shops", "--check", "--save"], 2, "--save and --check exclude each other")]
 #[case::wait(&["infer", "/shops", "--wait", "2s"], 2, "--wait needs --from managed-server")]
 #[case::consent(&["infer", "/shops", "--from", "managed-server"], 2, "confirm it with --yes")]
+#[case::consent_by_the_former_flag(&["infer", "/shops", "--managed-server"], 2, "confirm it with --yes")]
 #[case::origin(&["infer", "/shops", "--from", "git"], 2, "git")]
 fn failures(#[case] args: &[&str], #[case] code: i32, #[case] message: &str) {
     let run = defaults(&shops(), args);
@@ -188,6 +189,9 @@ fn defaults_that_the_server_adds_are_inferred() {
         "{run}"
     );
     assert_eq!(server.paths(), [] as [&str; 0]);
+    let alias = ["resource", "defaults", "infer", "/shops", "--managed-server", "-y", "-o", "jq=.open"];
+    let run = home.run_with(&alias, &[("DECLAREST_IGNORE_WARNINGS", "1")], "");
+    assert_eq!((run.code, run.stdout.as_str()), (0, "true\n"), "{run}");
     // As `--infer-metadata` states the names.
     let metadata = "resource: {id: '{{/id}}', alias: '{{/id}}', requiredAttributes: [/owner]}\n";
     home.write("repo/shops/_/metadata.yaml", metadata);

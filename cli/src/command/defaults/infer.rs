@@ -20,6 +20,7 @@ use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct InferArguments {
     #[command(flatten)]
     path: PathArguments,
@@ -35,6 +36,9 @@ pub struct InferArguments {
     /// Compare declared resources, or two temporary resources that are created on the server and deleted
     #[arg(long, value_enum, value_name = "SOURCE,...", default_value = "repository", value_delimiter = ',')]
     from: Vec<Origin>,
+    /// Same as --from managed-server
+    #[arg(long, hide = true, conflicts_with = "from")]
+    managed_server: bool,
     /// Time between the creation and the read of temporary resources, such as 2s
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     wait: Option<Duration>,
@@ -56,7 +60,7 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     if arguments.save && arguments.check {
         return Err(Failure::invalid("--save and --check exclude each other"));
     }
-    let asks_server = arguments.from.contains(&Origin::ManagedServer);
+    let asks_server = arguments.compares(Origin::ManagedServer);
     if arguments.wait.is_some() && !asks_server {
         return Err(Failure::invalid("--wait needs --from managed-server"));
     }
@@ -67,8 +71,7 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
     };
     let collection = arguments.collection(&workspace, invocation)?;
     let declared = samples(arguments, &workspace, &collection)?;
-    let mut compared =
-        if arguments.from.contains(&Origin::Repository) { declared.clone() } else { Vec::new() };
+    let mut compared = if arguments.compares(Origin::Repository) { declared.clone() } else { Vec::new() };
     if asks_server {
         probe::confirm(arguments.yes, &collection)?;
         let wait = arguments.wait.unwrap_or_default();
@@ -90,6 +93,11 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
 }
 
 impl InferArguments {
+    /// Returns whether resources of this origin are compared.
+    fn compares(&self, origin: Origin) -> bool {
+        if self.managed_server { origin == Origin::ManagedServer } else { self.from.contains(&origin) }
+    }
+
     /// Returns the collection: the path, or the parent of a declared resource.
     fn collection(&self, workspace: &Workspace<'_>, invocation: &Invocation) -> Result<LogicalPath, Failure> {
         let target = self.path.target(invocation)?;
