@@ -89,6 +89,23 @@ fn an_edited_resource_is_saved() {
 }
 
 #[rstest]
+#[case::text("shops/rio/resource.txt", "hello", 0, "")]
+#[case::structured("shops/rio/resource.yaml", "id: rio\n", 2, "id: rio\n")]
+fn only_a_text_may_be_emptied(
+    #[case] file: &str,
+    #[case] content: &str,
+    #[case] code: i32,
+    #[case] left: &str,
+) {
+    let world = World::new(&["/shops"], &[(file, content)]);
+    let (exit, shown) = edit(&world, "/shops/rio", &["--editor", "truncate -s 0", "--ignore-warnings"], &[]);
+    assert_eq!(exit, code, "{shown}");
+    assert_eq!(world.declared(file).as_deref(), Some(left));
+    let message = "the resource /shops/rio is empty after editing; nothing was changed";
+    assert_eq!(shown.contains(message), code == 2, "{shown}");
+}
+
+#[rstest]
 #[case::unreadable("sed -i s/name:/name/", &["resource", "edit", "/shops/rio"], "the edited resource /shops/rio: ")]
 #[case::metadata("sed -i s/id:/ids:/", &["resource", "metadata", "edit", "/shops/"], "the metadata of /shops/: ")]
 #[case::defaults("sed -i s/size:/size/", &["resource", "defaults", "edit", "/shops/"], "the defaults of /shops/: ")]

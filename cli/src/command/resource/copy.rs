@@ -117,7 +117,11 @@ async fn edit_in(
     };
     let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
     let name = format!("the resource {path}");
-    let edited = editor.edit(&name, &before, &format.extension)?;
+    let edited = match format.payload_type.class() {
+        // An empty text is a payload.
+        Class::Text => editor.edit_text(&name, &before, &format.extension),
+        Class::Structured | Class::Binary => editor.edit(&name, &before, &format.extension),
+    }?;
     if edited == before {
         return Ok(());
     }
