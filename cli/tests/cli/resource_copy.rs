@@ -83,7 +83,8 @@ fn an_edited_resource_is_saved() {
     );
     let (code, shown) = Terminal::start(command).end();
     assert_eq!(code, 0, "{shown}");
-    assert!(shown.contains("edited /shops/rio"), "{shown}");
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines.contains(&"/shops/rio") && lines.contains(&"verbose: saved /shops/rio"), "{shown}");
     assert_eq!(world.declared("shops/rio/note.txt").as_deref(), Some("bye"));
     assert!(world.declared("shops/rio/resource.yaml").unwrap().contains("{{secret .}}"));
 }

@@ -23,6 +23,7 @@ use crate::error::Failure;
 use crate::input::overrides;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
+use crate::output::OutputPolicy;
 use crate::repository::{Authoring, MessageArgument, Push};
 use crate::target::{EditArguments, PathArguments, Target};
 use crate::workspace::Workspace;
@@ -89,20 +90,31 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
     })
 }
 
-/// Opens a resource in the editor, and saves it with the checks of every save.
+/// Opens a resource in the editor, and saves it with the checks of every save. With `--verbose`, prints its path.
 pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
+    let output = invocation.output_about_resources(OutputPolicy::TextDefault)?;
     let target = arguments.path.target(invocation)?;
     let default = format!("declarest: edit resource {}", target.path);
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), default, Push::Configured)?;
-    arguments.editor.edit(invocation, |editor| block_on(edit_in(editor, target, authoring, invocation)))
+    let saved = arguments
+        .editor
+        .edit(invocation, |editor| block_on(edit_in(editor, target, authoring, invocation)))?;
+    match saved {
+        Some(path) if invocation.settings.verbosity > 0 => {
+            let path = path.as_str();
+            Ok(output.show_about(&[path], &path, Some(path))?)
+        }
+        _ => Ok(()),
+    }
 }
 
+/// Returns the path of the resource, or `None` if it was not changed.
 async fn edit_in(
     editor: &Editor,
     target: Target,
     authoring: Authoring<'_>,
     invocation: &Invocation,
-) -> Result<(), Failure> {
+) -> Result<Option<LogicalPath>, Failure> {
     let workspace = workspace(invocation, &target).await?;
     let Source { path, mut payload, descriptor, observed } = source(&workspace, &target.path).await?;
     let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
@@ -123,7 +135,7 @@ async fn edit_in(
         Class::Structured | Class::Binary => editor.edit(&name, &before, &format.extension),
     }?;
     if edited == before {
-        return Ok(());
+        return Ok(None);
     }
     authoring.lock()?;
     let is_same = workspace.declared(&path)?.map(|now| now.payload) == (!observed).then(|| payload.into());
@@ -139,8 +151,7 @@ async fn edit_in(
     }
     let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
     save(&workspace, authoring, draft, false, true).await?;
-    invocation.messages.verbose(1, &format!("edited {path}"));
-    Ok(())
+    Ok(Some(path))
 }
 
 impl CopyArguments {
