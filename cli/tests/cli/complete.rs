@@ -47,6 +47,21 @@ fn paths(#[case] words: &[&str], #[case] expected: &str) {
     assert_eq!(candidates(&shops(), words), expected);
 }
 
+#[rstest]
+#[case::leaves(&["resource", "diff", "/c/"], "/c/a\n/c/b/\n:6\n")]
+#[case::below(&["resource", "diff", "/c/b/kids/"], "/c/b/kids/k\n:6\n")]
+#[case::of_the_server(&["resource", "get", "/c/"], "/c/a\n/c/b/\n/c/new\n:6\n")]
+#[case::collection(&["resource", "metadata", "get", "/"], "/c/\n/d/\n:6\n")]
+fn only_a_path_with_children_ends_with_a_slash(#[case] words: &[&str], #[case] expected: &str) {
+    let files = ["c/a/resource.json", "c/b/resource.json", "c/b/kids/k/resource.json"];
+    let files: Vec<_> = files.iter().map(|file| (*file, "{}")).chain([("d/_/metadata.yaml", "")]).collect();
+    let world = World::new(&["/c"], &files);
+    for name in ["a", "b", "new"] {
+        world.live(&format!("/c/{name}"), &format!(r#"{{"id": "{name}"}}"#));
+    }
+    assert_eq!(candidates(&world, words), expected);
+}
+
 #[test]
 fn a_server_that_cannot_be_reached_is_silent() {
     let mut world = shops();

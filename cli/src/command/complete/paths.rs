@@ -91,8 +91,12 @@ impl Level<'_> {
     }
 
     fn of_metadata(&self, workspace: &Workspace<'_>, found: &mut BTreeSet<String>) -> Result<(), Failure> {
-        for name in workspace.metadata.child_collections(&self.parent)? {
-            self.add(found, &name, true);
+        let metadata = &workspace.metadata;
+        // The metadata of a repository also knows declared resources.
+        for name in metadata.child_collections(&self.parent)? {
+            let Ok(path) = self.parent.child(&name) else { continue };
+            let below = metadata.has_wildcard_child(&path)? || !metadata.child_collections(&path)?.is_empty();
+            self.add(found, &name, below);
         }
         if let Some(document) = workspace.metadata.api().map(Api::document) {
             for name in children(document, &self.parent) {
