@@ -49,6 +49,12 @@ impl<'a> Workspace<'a> {
         Self::open(invocation, None, Document::default()).await
     }
 
+    /// Like [`Self::local`], for a command that reads declared resources. A context without a repository is an error.
+    pub async fn of_repository(invocation: &'a Invocation) -> Result<Self, Failure> {
+        invocation.context()?.repository()?;
+        Self::local(invocation).await
+    }
+
     /// Opens the repository, its metadata, and the managed server.
     pub async fn connected(invocation: &'a Invocation) -> Result<Self, Failure> {
         Self::connected_with(invocation, Document::default(), None).await

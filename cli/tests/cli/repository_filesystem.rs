@@ -174,4 +174,9 @@ fn a_context_without_a_repository() {
     --- stderr
     repository is not configured in context "dev"; set repository
     "#);
+    for command in ["get", "list"] {
+        let run = home.run(&["resource", command, "/shops/rio", "--source", "repository"]);
+        let message = "repository is not configured in context \"dev\"; set repository\n";
+        assert_eq!((run.code, run.stderr.as_str()), (2, message), "{command}");
+    }
 }

@@ -98,7 +98,7 @@ async fn read(
             let overrides = arguments.source.method.overrides(&[operation])?;
             Workspace::connected_with(invocation, overrides, None).await?
         }
-        Source::Repository => Workspace::local(invocation).await?,
+        Source::Repository => Workspace::of_repository(invocation).await?,
     };
     let read = match source {
         Source::ManagedServer => read::remote(&workspace, target, View::Listed, invocation).await,

@@ -60,7 +60,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
                 arguments.of_server(&workspace, &path, invocation).await?
             }
             Source::Repository => {
-                let workspace = Workspace::local(invocation).await?;
+                let workspace = Workspace::of_repository(invocation).await?;
                 (read::local_list(&workspace, &path, arguments.recursive)?, None)
             }
         };
