@@ -172,6 +172,25 @@ fn one_failure_does_not_hide_the_rest() {
     assert_eq!(run.code, 2);
 }
 
+/// A resource that differs and whose update would be refused.
+fn refused() -> World {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", "resource: {requiredAttributes: [/tier]}\n");
+    world.declare("shops/lima/resource.json", r#"{"id": "lima"}"#);
+    world.live("/shops/lima", r#"{"id": "lima", "tier": "x"}"#);
+    world
+}
+
+#[rstest]
+#[case::resource("/shops/lima")]
+#[case::collection("/shops")]
+fn one_resource_that_differs_and_fails_has_no_summary(#[case] path: &str) {
+    let run = refused().run(&["resource", "diff", path]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stdout.contains("/shops/lima [CHANGED]"), "{run}");
+    assert_eq!(run.stdout.contains("Summary"), path == "/shops", "{run}");
+}
+
 #[test]
 fn a_failure_is_not_a_resource_without_differences() {
     let world = shops();

@@ -124,7 +124,7 @@ async fn differences<'a>(
     let text = if arguments.list {
         names(&drifting).join("\n")
     } else {
-        text(arguments, invocation, &plan, &formats, path.as_str(), single)
+        text(arguments, invocation, &plan, &formats, path.as_str(), (single, targeted))
     };
     let (records, list) = (records(&plan), arguments.list);
     Ok(Differences { reported, records, text, drifting, list, failures: plan.failures, targeted })
@@ -247,7 +247,7 @@ fn text(
     plan: &Plan,
     formats: &Formats,
     path: &str,
-    single: bool,
+    (single, targeted): (bool, usize),
 ) -> String {
     let style = DiffStyle {
         colour: match arguments.color {
@@ -263,7 +263,7 @@ fn text(
         return match (&drifts[..], failed) {
             // All comparisons failed; the failures are printed separately.
             ([], _) => String::new(),
-            (_, 1..) => summary(&drifts, failed),
+            (_, 1..) if targeted > 1 => summary(&drifts, failed),
             _ if single => format!("No differences for {path}."),
             _ => format!("No differences under {path}."),
         };
@@ -274,7 +274,7 @@ fn text(
         Some(section(action.path.as_str(), compared, format, style))
     });
     let mut sections: Vec<String> = differing.collect();
-    if drifts.len() + failed > 1 {
+    if targeted > 1 {
         sections.push(summary(&drifts, failed));
     }
     sections.join("\n")
