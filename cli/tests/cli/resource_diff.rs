@@ -192,6 +192,23 @@ fn one_resource_that_differs_and_fails_has_no_summary(#[case] path: &str) {
 }
 
 #[test]
+fn explain_shows_differences_that_cannot_be_removed() {
+    let world = refused();
+    insta::assert_snapshot!(world.run(&["resource", "explain", "/shops/lima", "-o", "text"]), @r"
+    exit 2
+    --- stdout
+    add /shops/lima/tier
+    --- stderr
+    /shops/lima: update requires /tier in the payload; add the missing attributes
+    ");
+    let run = world.run(&["resource", "explain", "/shops/lima", "-o", "jq=.[].Path"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, "/tier\n"), "{run}");
+    world.declare("shops/lima/resource.json", "{");
+    let run = world.run(&["resource", "explain", "/shops/lima"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
+}
+
+#[test]
 fn a_failure_is_not_a_resource_without_differences() {
     let world = shops();
     world.declare("shops/rio/tills/t2/resource.json", "{");

@@ -204,13 +204,18 @@ pub fn explain(arguments: &PathArguments, invocation: &Invocation) -> Result<(),
             )));
         }
         let plan = compare(&workspace, targets, false, invocation).await?;
-        outcome::check(&plan.failures, 1, &invocation.messages)?;
+        let checked = outcome::check(&plan.failures, 1, &invocation.messages);
+        if plan.actions.is_empty() {
+            return checked;
+        }
+        // Differences are also shown if the request that removes them cannot be made.
         let records = records(&plan);
         let mut lines: Vec<String> = records.iter().map(DiffRecord::line).collect();
         let replaced = plan.actions.iter().filter(|action| action.replaces());
         lines.extend(replaced.map(|action| format!("replaced by {}", action.requests().join(" and "))));
         let text = output.is_text().then(|| lines.join("\n"));
-        Ok(output.show_about(&[target.path.as_str()], &records, text.as_deref())?)
+        output.show_about(&[target.path.as_str()], &records, text.as_deref())?;
+        checked
     })
 }
 
