@@ -9,6 +9,7 @@ use clap::{Arg, Args};
 use declarest_core::payload::{Class, Descriptor, Object, PayloadType, Value, decode};
 
 pub use error::InputError;
+pub use source::expanded;
 
 use literal::Literal;
 

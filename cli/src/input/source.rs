@@ -99,10 +99,11 @@ fn read(source: impl Read, origin: &str) -> Result<Vec<u8>, InputError> {
     Ok(bytes)
 }
 
-/// Expands `~/` to the home directory, in case the shell has not done so.
-fn expanded(argument: &str) -> PathBuf {
+/// Expands `~` and `~/` to the home directory, in case the shell has not done so.
+pub fn expanded(argument: &str) -> PathBuf {
     match (argument.strip_prefix("~/"), std::env::home_dir()) {
         (Some(below), Some(home)) => home.join(below),
+        (None, Some(home)) if argument == "~" => home,
         _ => Path::new(argument).to_owned(),
     }
 }

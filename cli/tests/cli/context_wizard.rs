@@ -1,5 +1,7 @@
 //! The questions of `context add` on a terminal.
 
+use rstest::rstest;
+
 use crate::environment::Home;
 use crate::terminal::{INTERRUPT, Terminal};
 
@@ -138,6 +140,25 @@ fn every_branch() {
     currentContext: prod
     --- stderr
     ");
+}
+
+#[rstest]
+#[case::home("~/state", "<home>/state")]
+#[case::home_itself("~", "<home>")]
+#[case::relative("state", "<home>/state")]
+#[case::variable("${HOME}/state", "${HOME}/state")]
+fn directories_are_absolute(#[case] answer: &str, #[case] expected: &str) {
+    let home = Home::new();
+    let mut terminal = add(&home, &["dev"]);
+    terminal.answer("Repository: ", "");
+    terminal.answer("Directory of the repository: ", answer);
+    for question in ["Directory of metadata", "URL of the managed server", "Secret store: ", "Preference as"]
+    {
+        terminal.answer(question, "");
+    }
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(home.catalogue().contains(&format!("baseDir: {expected}\n")), "{}", home.catalogue());
 }
 
 #[test]

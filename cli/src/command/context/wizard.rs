@@ -4,7 +4,7 @@ use declarest_core::payload::{Descriptor, PayloadType};
 use serde_json::{Map, Value, json};
 
 use crate::error::Failure;
-use crate::input::Content;
+use crate::input::{Content, expanded};
 use crate::output::to_stderr;
 use crate::terminal;
 
@@ -38,10 +38,10 @@ impl Wizard {
     fn repository(&mut self) -> Result<Option<Value>, Failure> {
         Ok(match choice("Repository", &["filesystem", "git", "none"])? {
             "filesystem" => {
-                Some(json!({"filesystem": {"baseDir": required("Directory of the repository")?}}))
+                Some(json!({"filesystem": {"baseDir": required_path("Directory of the repository")?}}))
             }
             "git" => {
-                let directory = required("Directory of the checkout")?;
+                let directory = required_path("Directory of the checkout")?;
                 let creates = confirmed("Create the checkout if it is missing?")?;
                 let mut git = json!({"local": {"baseDir": directory, "autoInit": creates}});
                 set(&mut git, "remote", self.remote()?);
@@ -59,10 +59,10 @@ impl Wizard {
         let auth = match choice("Authentication", &["none", "basic", "ssh", "accessKey"])? {
             "basic" => Some(json!({"basic": self.credential("git")?})),
             "ssh" => {
-                let mut ssh = json!({"privateKeyFile": required("File of the private key")?});
+                let mut ssh = json!({"privateKeyFile": required_path("File of the private key")?});
                 set(&mut ssh, "user", optional("User, empty for git")?);
                 set(&mut ssh, "passphrase", hidden("Passphrase of the key, empty for none")?);
-                let hosts = optional("File of known hosts, empty for ~/.ssh/known_hosts")?;
+                let hosts = optional_path("File of known hosts, empty for ~/.ssh/known_hosts")?;
                 set(&mut ssh, "knownHostsFile", hosts);
                 Some(json!({ "ssh": ssh }))
             }
@@ -110,8 +110,8 @@ impl Wizard {
     fn secret_store(&mut self) -> Result<Option<Value>, Failure> {
         Ok(match choice("Secret store", &["none", "file", "vault"])? {
             "file" => {
-                let mut file = json!({"path": required("File of the encrypted secrets")?});
-                match optional("File of the passphrase, empty to state the passphrase")? {
+                let mut file = json!({"path": required_path("File of the encrypted secrets")?});
+                match optional_path("File of the passphrase, empty to state the passphrase")? {
                     Some(passphrase) => set(&mut file, "passphraseFile", Some(passphrase)),
                     None => set(&mut file, "passphrase", Some(required_secret("Passphrase")?)),
                 }
@@ -151,12 +151,12 @@ impl Wizard {
 }
 
 fn metadata() -> Result<Option<Value>, Failure> {
-    let directory = optional("Directory of metadata, empty for the repository")?;
+    let directory = optional_path("Directory of metadata, empty for the repository")?;
     Ok(directory.map(|directory| json!({ "baseDir": directory })))
 }
 
 fn tls() -> Result<Option<Value>, Failure> {
-    let authority = optional("File of the CA certificate, empty for those of the system")?;
+    let authority = optional_path("File of the CA certificate, empty for those of the system")?;
     Ok(authority.map(|file| json!({ "caCertFile": file })))
 }
 
@@ -219,6 +219,25 @@ fn until_answered(ask: impl Fn() -> Result<Option<String>, Failure>) -> Result<S
 fn optional(question: &str) -> Result<Option<String>, Failure> {
     let answer = terminal::ask(question, false)?;
     Ok(Some(answer.expose().trim().to_owned()).filter(|answer| !answer.is_empty()))
+}
+
+fn required_path(question: &str) -> Result<String, Failure> {
+    until_answered(|| optional_path(question))
+}
+
+/// Like [`optional`], for a file or directory.
+fn optional_path(question: &str) -> Result<Option<String>, Failure> {
+    Ok(optional(question)?.map(absolute_path))
+}
+
+/// Returns the absolute path of an answer, because commands may run in another directory. A variable such as `${HOME}` at
+/// the beginning is kept.
+fn absolute_path(answer: String) -> String {
+    if answer.starts_with("${") {
+        return answer;
+    }
+    let absolute = std::path::absolute(expanded(&answer)).ok();
+    absolute.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(answer)
 }
 
 /// Like [`optional`]; the input is not shown.
