@@ -133,6 +133,54 @@ fn the_configuration_is_edited() {
     assert_eq!(edit(&world, &["config", "edit", "/shops/"], &writer(&world, "mode: other\n")), 2);
 }
 
+#[rstest]
+#[case::of_the_document(
+    "shops/_",
+    "{id: /id, defaults: {useProfiles: [prod], profiles: {prod: {z: 1}}}}",
+    "/shops"
+)]
+#[case::of_a_resource("shops/lima", "{defaults: {useProfiles: [prod]}}", "/shops/lima")]
+fn a_selected_profile_is_not_removed(#[case] selects: &str, #[case] resource: &str, #[case] path: &str) {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", "resource: {defaults: {profiles: {prod: {z: 1}}}}\n");
+    world.declare(&format!("{selects}/metadata.yaml"), &format!("resource: {resource}\n"));
+    let before = world.declared("shops/_/metadata.yaml");
+    let run = defaults(&world, &["profile", "delete", "/shops/", "prod"]);
+    let message = format!(
+        "[ERROR] command execution failed: the change would select a profile that does not exist: the metadata \
+         documents of {path} conflict: resource.defaults.useProfiles: unknown profile \"prod\"; no document defines a \
+         profile.\n"
+    );
+    assert_eq!((run.code, run.stderr), (2, message));
+    assert_eq!(edit(&world, &["profile", "edit", "/shops/", "prod"], &writer(&world, "")), 2);
+    let without = writer(&world, "useProfiles: [prod]\n");
+    assert_eq!(edit(&world, &["config", "edit", "/shops/"], &without), 2);
+    assert_eq!(world.declared("shops/_/metadata.yaml"), before);
+    // An inherited profile can be selected.
+    world.declare("_/metadata.yaml", "resource: {defaults: {profiles: {prod: {z: 1}}}}\n");
+    assert_eq!(defaults(&world, &["profile", "delete", "/shops/", "prod"]).code, 0);
+}
+
+#[rstest]
+#[case::inherited("/shops/", "useProfiles: [big]\n", 2)]
+#[case::new("/staff/", "useProfiles: [nope]\n", 2)]
+#[case::own("/staff/", "useProfiles: [nope]\nprofiles: {nope: {z: 1}}\n", 0)]
+#[case::none("/shops/", "useProfiles: []\n", 0)]
+fn only_known_profiles_are_selected(#[case] path: &str, #[case] config: &str, #[case] code: i32) {
+    let world = shops();
+    assert_eq!(edit(&world, &["config", "edit", path], &writer(&world, config)), code);
+    assert_eq!(world.declared("staff/_/metadata.yaml").is_some(), code == 0 && path == "/staff/");
+}
+
+#[test]
+fn a_broken_selection_is_corrected() {
+    let world = shops();
+    world.declare("shops/_/metadata.yaml", "resource: {defaults: {useProfiles: [a, b]}}\n");
+    assert_eq!(edit(&world, &["config", "edit", "/shops/"], &writer(&world, "useProfiles: [b]\n")), 0);
+    assert_eq!(edit(&world, &["profile", "edit", "/shops/", "b"], &writer(&world, "z: 1\n")), 0);
+    assert_eq!(defaults(&world, &["get", "/shops/rio", "-o", "jq=.z"]).stdout, "1\n");
+}
+
 #[test]
 fn a_checkout_gets_a_commit() {
     let world = World::with_repository(

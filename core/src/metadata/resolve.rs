@@ -9,6 +9,7 @@ use super::document::{Document, DocumentError, Layers};
 use super::{Api, MetadataError, Rules, Source, source};
 use crate::language::jq::ProgramCache;
 use crate::path::{LogicalPath, Selector};
+use crate::payload::{Object, Value};
 use crate::repository::{MetadataReach, RepositoryError, Tree};
 
 /// The rules of one revision. They are compiled once for each set of documents, and shared by all paths that the set
@@ -100,6 +101,33 @@ impl Metadata {
     pub fn stored(&self, selector: &Selector) -> Result<Vec<Arc<Document>>, MetadataError> {
         let found = self.sources.iter().map(|source| source.stored(selector));
         found.filter_map(Result::transpose).collect()
+    }
+
+    /// Checks that documents define the profiles of defaults that `path` selects, if `document` replaces that of
+    /// `selector`. Blocks.
+    pub fn check_profiles(
+        &self,
+        path: &LogicalPath,
+        selector: &Selector,
+        document: &Document,
+    ) -> Result<(), MetadataError> {
+        let applied = self.applied(path)?;
+        let stem = selector.document_stem();
+        let is_replaced = |found: &Applied| found.file.rsplit_once('.').is_some_and(|(name, _)| name == stem);
+        let replaced = applied.iter().rposition(is_replaced);
+        // The values of profiles have no effect on the selection, so included files are not read.
+        let without_values = |_: &str| Ok(Value::Object(Object::new()));
+        let conflict = |source| MetadataError::Layers { path: path.clone(), source: Arc::new(source) };
+        let mut layers = Layers::default();
+        for (place, found) in applied.iter().enumerate() {
+            let stored = self.sources[found.source].document(&found.file)?;
+            let layer = if Some(place) == replaced { document } else { &*stored };
+            layers.push(layer, &without_values).map_err(conflict)?;
+        }
+        if replaced.is_none() && selector.matches(path) {
+            layers.push(document, &without_values).map_err(conflict)?;
+        }
+        layers.resolve().map(drop).map_err(conflict)
     }
 
     /// Returns the literal names of collections below `path` for which metadata exists, sorted.

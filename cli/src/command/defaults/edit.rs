@@ -3,14 +3,17 @@
 use declarest_core::metadata::document::Document;
 use declarest_core::payload::{Object, PayloadType, Value, decode, encode};
 use declarest_core::repository::DefaultsEdit;
+use declarest_core::sync::Selection;
 
 use super::super::metadata::Subject;
 use super::{ProfileArguments, Stored};
 use crate::editor::{Editor, EditorArgument, EditorError};
 use crate::error::Failure;
+use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::repository::{Authoring, MessageArgument, Push};
 use crate::target::EditArguments;
+use crate::workspace::Workspace;
 
 /// The extension of new defaults files.
 const EXTENSION: &str = "yaml";
@@ -100,11 +103,13 @@ fn change(
     edit: impl FnOnce(&mut Stored) -> Result<Option<DefaultsEdit>, Failure>,
 ) -> Result<(), Failure> {
     let authoring = Authoring::begin(invocation, &MessageArgument::default(), message, Push::Configured)?;
-    let mut stored = Stored::open(subject, invocation)?;
+    let workspace = block_on_local(Workspace::local(invocation))?;
+    let mut stored = Stored::of(subject, &workspace)?;
     let before = stored.document.clone();
     let Some(files) = edit(&mut stored)? else { return Ok(()) };
     let Stored { subject, store, document } = stored;
     document.validate(subject.selector.is_collection())?;
+    check_profiles(&workspace, &subject, &document)?;
     authoring.lock()?;
     let Stored { subject, document: now, .. } = Stored::open(subject, invocation)?;
     if now != before {
@@ -112,6 +117,22 @@ fn change(
     }
     store.write_metadata(&subject.selector, &document.encode_yaml()?, &files)?;
     authoring.finish()?;
+    Ok(())
+}
+
+/// Checks that the profiles that the subject and declared resources select still exist. Those that failed before the
+/// change are not checked, so that one fault can be corrected after another.
+fn check_profiles(workspace: &Workspace<'_>, subject: &Subject, document: &Document) -> Result<(), Failure> {
+    let (metadata, selector) = (&workspace.metadata, &subject.selector);
+    let below = Selection::full(workspace.tree.as_ref(), &selector.literal_prefix()?, true)?;
+    let declared = below.resources.into_iter().map(|file| file.path);
+    for path in std::iter::once(subject.representative()?).chain(declared) {
+        if metadata.rules(&path).is_ok() {
+            metadata.check_profiles(&path, selector, document).map_err(|error| {
+                Failure::invalid(format!("the change would select a profile that does not exist: {error}"))
+            })?;
+        }
+    }
     Ok(())
 }
 
