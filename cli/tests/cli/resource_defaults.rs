@@ -117,6 +117,36 @@ fn a_profile_is_created_edited_and_deleted() {
     assert_eq!(world.declared("shops/_/defaults-small.yaml"), None);
 }
 
+#[rstest]
+#[case::json("json", r#"{"id": "a"}"#, "{\"q\": 1}\n", "{\n  \"q\": 1\n}")]
+#[case::properties("properties", "id=a\n", "q=1\n", "q=1\n")]
+#[case::yml("yml", "id: a\n", "q: 1\n", "q: 1\n")]
+#[case::not_supported("ini", "id = a\n", "q: 1\n", "q: 1\n")]
+fn new_files_have_the_format_of_the_payloads(
+    #[case] extension: &str,
+    #[case] payload: &str,
+    #[case] written: &str,
+    #[case] kept: &str,
+) {
+    let files = ["c/a", "c/b"].map(|path| (format!("{path}/resource.{extension}"), payload));
+    let world = World::new(&["/c"], &files.each_ref().map(|(file, payload)| (file.as_str(), *payload)));
+    let file = if extension == "ini" { "yaml" } else { extension };
+    assert_eq!(edit(&world, &["edit", "/c/a"], &writer(&world, written)), 0);
+    assert_eq!(world.declared(&format!("c/a/defaults.{file}")).as_deref(), Some(kept));
+    assert_eq!(edit(&world, &["profile", "edit", "/c/", "big"], &writer(&world, written)), 0);
+    assert_eq!(world.declared(&format!("c/_/defaults-big.{file}")).as_deref(), Some(kept));
+    let run = defaults(&world, &["infer", "/c/", "--save"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared(&format!("c/_/defaults.{file}")).is_some());
+    // The file that is already included is used again.
+    world.declare("c/b/resource.yaml", "id: b\n");
+    std::fs::remove_file(world.home.path(&format!("repo/c/b/resource.{extension}"))).unwrap();
+    assert_eq!(edit(&world, &["profile", "edit", "/c/", "big"], "sed -i s/1/2/"), 0);
+    assert_eq!(world.declared(&format!("c/_/defaults-big.{file}")).unwrap(), kept.replace('1', "2"));
+    assert_eq!(edit(&world, &["profile", "edit", "/c/", "new"], &writer(&world, "q: 1\n")), 0);
+    assert_eq!(world.declared("c/_/defaults-new.yaml").as_deref(), Some("q: 1\n"));
+}
+
 #[test]
 fn the_configuration_is_edited() {
     let world = shops();

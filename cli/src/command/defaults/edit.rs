@@ -2,8 +2,7 @@
 
 use declarest_core::metadata::document::Document;
 use declarest_core::payload::{Object, PayloadType, Value, decode, encode};
-use declarest_core::repository::DefaultsEdit;
-use declarest_core::sync::Selection;
+use declarest_core::repository::{self, DefaultsEdit};
 
 use super::super::metadata::Subject;
 use super::{ProfileArguments, Stored};
@@ -15,9 +14,6 @@ use crate::repository::{Authoring, MessageArgument, Push};
 use crate::target::EditArguments;
 use crate::workspace::Workspace;
 
-/// The extension of new defaults files.
-const EXTENSION: &str = "yaml";
-
 /// `resource defaults edit`.
 pub fn baseline(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Failure> {
     let subject = Subject::new(&arguments.path, invocation)?;
@@ -25,8 +21,7 @@ pub fn baseline(arguments: &EditArguments, invocation: &Invocation) -> Result<()
     arguments.editor.edit(invocation, |editor| {
         change(subject, message, invocation, |stored| {
             let name = format!("the defaults of {}", stored.subject.text);
-            let Some(members) = edited(editor, &name, || stored.members(None))? else { return Ok(None) };
-            Ok(Some(stored.document.keep_defaults(None, members, EXTENSION)?))
+            edited(editor, &name, None, stored)
         })
     })
 }
@@ -67,9 +62,7 @@ pub fn profile(
     editor.edit(invocation, |editor| {
         change(subject, message, invocation, |stored| {
             let name = format!("the profile {profile} of {}", stored.subject.text);
-            let members = || stored.members(Some(&profile));
-            let Some(members) = edited(editor, &name, members)? else { return Ok(None) };
-            Ok(Some(stored.document.keep_defaults(Some(&profile), members, EXTENSION)?))
+            edited(editor, &name, Some(&profile), stored)
         })
     })
 }
@@ -82,16 +75,14 @@ pub fn delete(arguments: &ProfileArguments, invocation: &Invocation) -> Result<(
         if stored.section().profiles.is_none_or(|profiles| !profiles.contains_key(&profile)) {
             return Err(stored.without_profile(&profile));
         }
-        Ok(Some(stored.document.keep_defaults(Some(&profile), Object::new(), EXTENSION)?))
+        stored.keep(Some(&profile), Object::new()).map(Some)
     })
 }
 
 /// Stores `members` as the baseline of a path.
 pub fn save(subject: Subject, members: Object, invocation: &Invocation) -> Result<(), Failure> {
     let message = format!("declarest: infer resource defaults {}", subject.text);
-    change(subject, message, invocation, |stored| {
-        Ok(Some(stored.document.keep_defaults(None, members, EXTENSION)?))
-    })
+    change(subject, message, invocation, |stored| stored.keep(None, members).map(Some))
 }
 
 /// Changes the document of `subject`, and commits it. `edit` returns the changes of defaults files, or `None` if
@@ -107,7 +98,7 @@ fn change(
     let mut stored = Stored::of(subject, &workspace)?;
     let before = stored.document.clone();
     let Some(files) = edit(&mut stored)? else { return Ok(()) };
-    let Stored { subject, store, document } = stored;
+    let Stored { subject, store, document, .. } = stored;
     document.validate(subject.selector.is_collection())?;
     check_profiles(&workspace, &subject, &document)?;
     authoring.lock()?;
@@ -124,8 +115,8 @@ fn change(
 /// change are not checked, so that one fault can be corrected after another.
 fn check_profiles(workspace: &Workspace<'_>, subject: &Subject, document: &Document) -> Result<(), Failure> {
     let (metadata, selector) = (&workspace.metadata, &subject.selector);
-    let below = Selection::full(workspace.tree.as_ref(), &selector.literal_prefix()?, true)?;
-    let declared = below.resources.into_iter().map(|file| file.path);
+    let declared = repository::resources(workspace.tree.as_ref(), &selector.literal_prefix()?, true)?;
+    let declared = declared.resources.into_iter().map(|file| file.path);
     for path in std::iter::once(subject.representative()?).chain(declared) {
         if metadata.rules(&path).is_ok() {
             metadata.check_profiles(&path, selector, document).map_err(|error| {
@@ -136,27 +127,29 @@ fn check_profiles(workspace: &Workspace<'_>, subject: &Subject, document: &Docum
     Ok(())
 }
 
-/// Opens `members`, as they are now, in the editor. Returns `None` if they are not changed; a blank text has no members.
+/// Opens the members of the baseline or a profile in the editor, in the format of their file. Returns `None` if they are
+/// not changed; a blank text has no members.
 fn edited(
     editor: &Editor,
     name: &str,
-    members: impl Fn() -> Result<Option<Object>, Failure>,
-) -> Result<Option<Object>, Failure> {
-    let shown = members()?;
+    profile: Option<&str>,
+    stored: &mut Stored,
+) -> Result<Option<DefaultsEdit>, Failure> {
+    let (shown, format) = (stored.members(profile)?, stored.file_format(profile)?);
     let before = match shown.clone() {
-        Some(members) => encode(PayloadType::Yaml, &Value::Object(members))?,
+        Some(members) => encode(format.payload_type, &Value::Object(members))?,
         None => Vec::new(),
     };
-    let text = editor.edit_or_clear(name, &before, ".yaml")?;
+    let text = editor.edit_or_clear(name, &before, &format.extension)?;
     if text.as_ref() == Some(&before) {
         return Ok(None);
     }
-    if members()? != shown {
+    if stored.members(profile)? != shown {
         return Err(EditorError::Changed(name.to_owned()).into());
     }
-    let Some(text) = text else { return Ok(Some(Object::new())) };
-    match decode(PayloadType::Yaml, &text).map_err(|error| refused(name, &error))? {
-        Value::Object(members) => Ok(Some(members)),
+    let Some(text) = text else { return stored.keep(profile, Object::new()).map(Some) };
+    match decode(format.payload_type, &text).map_err(|error| refused(name, &error))? {
+        Value::Object(members) => stored.keep(profile, members).map(Some),
         other => Err(Failure::invalid(format!("{name}: expected an object, found {}", other.kind()))),
     }
 }

@@ -4,11 +4,14 @@ mod edit;
 mod infer;
 mod probe;
 
+use std::sync::Arc;
+
 use clap::Subcommand;
 use declarest_core::metadata::document::{DefaultsSection, DefaultsSource, Document, ResourceSection};
+use declarest_core::path::{LogicalPath, Selector};
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, Object, PayloadType, Value, decode};
-use declarest_core::repository::Store;
+use declarest_core::repository::{self, DEFAULTS_EXTENSIONS, DefaultsEdit, Store, Tree};
 
 use super::metadata::Subject;
 use crate::editor::EditorArgument;
@@ -130,6 +133,7 @@ fn profile(arguments: &ProfileArguments, invocation: &Invocation) -> Result<(), 
 /// The document that is stored for exactly one path.
 struct Stored {
     subject: Subject,
+    tree: Arc<dyn Tree>,
     store: Store,
     document: Document,
 }
@@ -144,7 +148,7 @@ impl Stored {
         let store = workspace.metadata_store()?;
         let stored = workspace.metadata.stored(&subject.selector)?;
         let document = stored.last().map(|document| document.as_ref().clone()).unwrap_or_default();
-        Ok(Self { subject, store, document })
+        Ok(Self { subject, tree: Arc::clone(&workspace.tree), store, document })
     }
 
     fn section(&self) -> DefaultsSection {
@@ -186,9 +190,45 @@ impl Stored {
         }
     }
 
+    /// Returns the format of the file of the baseline or a profile. A new file has that of the payloads, if defaults
+    /// files support it, otherwise YAML.
+    fn file_format(&self, profile: Option<&str>) -> Result<Descriptor, Failure> {
+        let section = self.section();
+        let source = match profile {
+            None => section.value.as_ref(),
+            Some(name) => section.profiles.as_ref().and_then(|profiles| profiles.get(name)),
+        };
+        if let Some(file) = source.and_then(DefaultsSource::file) {
+            return Ok(Descriptor::from_extension(file.rsplit('.').next().unwrap_or_default()));
+        }
+        let supported =
+            |format: &Descriptor| DEFAULTS_EXTENSIONS.contains(&format.extension.trim_start_matches('.'));
+        let payloads = payload_format(self.tree.as_ref(), &self.subject.selector)?;
+        Ok(payloads.filter(supported).unwrap_or_else(|| Descriptor::of(PayloadType::Yaml)))
+    }
+
+    /// Sets the members of the baseline or a profile, and returns the changes of files.
+    fn keep(&mut self, profile: Option<&str>, members: Object) -> Result<DefaultsEdit, Failure> {
+        let format = self.file_format(profile)?;
+        Ok(self.document.keep_defaults(profile, members, &format.extension)?)
+    }
+
     fn without_profile(&self, name: &str) -> Failure {
         use declarest_core::error::Category;
         let message = format!("profile \"{name}\" not found in the metadata of {}", self.subject.text);
         Failure::new(Category::NotFound, message)
     }
+}
+
+/// Returns the format of the payloads that a document of `selector` governs, or `None` if they have several or there are
+/// none.
+fn payload_format(tree: &dyn Tree, selector: &Selector) -> Result<Option<Descriptor>, Failure> {
+    let governs = |path: &LogicalPath| match path.parent() {
+        Some(parent) if selector.is_collection() => selector.matches(&parent),
+        _ => selector.matches(path),
+    };
+    let declared = repository::resources(tree, &selector.literal_prefix()?, true)?.resources;
+    let mut formats = declared.into_iter().filter(|file| governs(&file.path)).map(|file| file.descriptor);
+    let first = formats.next();
+    Ok(first.filter(|first| formats.all(|other| other.extension == first.extension)))
 }
