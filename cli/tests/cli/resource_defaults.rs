@@ -50,6 +50,8 @@ fn writer(world: &World, text: &str) -> String {
 #[case::none(&["get", "/staff/ann"], "{}\n")]
 #[case::config(&["config", "get", "/shops/", "-o", "jq=keys"], "[\"profiles\",\"useProfiles\",\"value\"]\n")]
 #[case::no_config(&["config", "get", "/shops/rio"], "{}\n")]
+#[case::inferred_as_the_resources_are_written(&["infer", "/shops/"], "limits:\n    cpu: 1\nopen: true\nsize: 9\n")]
+#[case::inferred_as_json(&["infer", "/shops/", "-o", "json", "--items", "lima"], "{}\n")]
 #[case::profile(&["profile", "get", "/shops/", "big", "-o", "jq=.size"], "9\n")]
 #[case::profile_by_flag(&["profile", "get", "-p", "/shops/", "big", "-o", "jq=.size"], "9\n")]
 #[case::inferred(&["infer", "/shops/", "-o", "yaml"], "limits:\n    cpu: 1\nopen: true\nsize: 9\n")]
@@ -110,7 +112,7 @@ fn a_profile_is_created_edited_and_deleted() {
     let world = shops();
     assert_eq!(edit(&world, &["profile", "edit", "/shops/", "small"], &writer(&world, "size: 1\n")), 0);
     assert_eq!(world.declared("shops/_/defaults-small.yaml").unwrap(), "size: 1\n");
-    assert_eq!(defaults(&world, &["profile", "get", "/shops/", "small"]).stdout, "{\n  \"size\": 1\n}\n");
+    assert_eq!(defaults(&world, &["profile", "get", "/shops/", "small"]).stdout, "size: 1\n");
     assert_eq!(edit(&world, &["profile", "edit", "/shops/", "big/er"], &writer(&world, "size: 1\n")), 2);
     let run = defaults(&world, &["profile", "delete", "/shops/", "small"]);
     assert_eq!(run.code, 0, "{run}");

@@ -107,6 +107,18 @@ fn a_template_is_the_body_of_an_update() {
     "#);
 }
 
+#[test]
+fn a_template_of_yaml_is_yaml() {
+    let world = shops();
+    world.home.write("new.yaml", "id: '7'\nname: rio\nnote: x\n");
+    let template = ["resource", "template", "/shops/rio", "-f", "<home>/new.yaml"];
+    let run = world.run(&template);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "id: \"7\"\nname: rio\n"), "{run}");
+    let run = world.run(&[&template[..], &["--envelope", "-o", "jq=.Descriptor.Extension"]].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (0, ".yaml\n"), "{run}");
+    assert_eq!(world.run(&[&template[..], &["-o", "jq=.name"]].concat()).stdout, "rio\n");
+}
+
 #[rstest]
 #[case::no_path(&["resource", "describe"], 2, "path is required")]
 #[case::no_input(&["resource", "template", "/shops/rio"], 2, "input is required: provide --payload <path|-> or stdin")]

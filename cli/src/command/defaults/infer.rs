@@ -10,7 +10,7 @@ use declarest_core::repository;
 use declarest_core::sync::Resource;
 
 use super::super::metadata::Subject;
-use super::{Stored, edit, probe};
+use super::{Stored, edit, payload_format, probe};
 use crate::error::Failure;
 use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
@@ -83,13 +83,15 @@ pub fn run(arguments: &InferArguments, invocation: &Invocation) -> Result<(), Fa
         return edit::save(subject, shared, invocation);
     }
     let text = subject.text.clone();
+    let format = payload_format(workspace.tree.as_ref(), &subject.selector)?;
+    let format = format.unwrap_or_else(|| Descriptor::of(PayloadType::Json));
     if arguments.check && Stored::of(subject, &workspace)?.members(None)?.unwrap_or_default() != shared {
-        output.show_payload(&Value::Object(shared), &Descriptor::of(PayloadType::Json))?;
+        output.show_payload(&Value::Object(shared), &format)?;
         return Err(Failure::invalid(format!(
             "the defaults of {text} differ from the values that its resources share; store them with --save"
         )));
     }
-    Ok(output.show_payload(&Value::Object(shared), &Descriptor::of(PayloadType::Json))?)
+    Ok(output.show_payload(&Value::Object(shared), &format)?)
 }
 
 impl InferArguments {

@@ -127,7 +127,7 @@ fn profile(arguments: &ProfileArguments, invocation: &Invocation) -> Result<(), 
     let (subject, name) = arguments.understood(invocation)?;
     let stored = Stored::open(subject, invocation)?;
     let members = stored.members(Some(&name))?.ok_or_else(|| stored.without_profile(&name))?;
-    Ok(output.show_payload(&Value::Object(members), &Descriptor::of(PayloadType::Json))?)
+    Ok(output.show_payload(&Value::Object(members), &stored.file_format(Some(&name))?)?)
 }
 
 /// The document that is stored for exactly one path.

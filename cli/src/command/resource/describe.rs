@@ -8,7 +8,7 @@ use declarest_core::metadata::document::{Format, OperationSection};
 use declarest_core::metadata::{OperationName, Rules};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
-use declarest_core::payload::{Descriptor, decode};
+use declarest_core::payload::{Descriptor, PayloadType, decode};
 use declarest_core::sync::{Resource, SyncError};
 use serde::Serialize;
 
@@ -174,5 +174,10 @@ pub fn template(arguments: &TemplateArguments, invocation: &Invocation) -> Resul
     let descriptor = Descriptor::from_media_type(&body.media_type);
     let descriptor =
         descriptor.or_else(|| resource.descriptor.clone()).unwrap_or_else(|| Descriptor::from_extension(""));
-    arguments.envelope.show(&output, decode(descriptor.payload_type, &body.bytes)?, &descriptor)
+    let body = decode(descriptor.payload_type, &body.bytes)?;
+    // YAML is sent as JSON unless metadata states otherwise, but people read it as it was written.
+    let written = resource.descriptor.filter(|written| {
+        written.payload_type == PayloadType::Yaml && descriptor.payload_type == PayloadType::Json
+    });
+    arguments.envelope.show(&output, body, &written.unwrap_or(descriptor))
 }
