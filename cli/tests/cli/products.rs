@@ -362,6 +362,34 @@ fn profile(request: &Request, store: &mut Store) -> Answer {
     }
 }
 
+/// All collections have an id and a slug; settings have neither.
+#[test]
+fn a_singleton_needs_no_inherited_names() {
+    let server = ApiServer::start(&[], profile);
+    server.put("/realms/profile", json!({"policy": "free"}));
+    let files = [
+        ("_/metadata.yaml", "resource: {id: /id, alias: /slug}"),
+        ("realms/profile/metadata.yaml", "resource: {singleton: true}"),
+        ("realms/profile/resource.json", r#"{"policy": "strict"}"#),
+    ];
+    let place = Place::new(server, &files);
+    let checked = place.run(&["validate"]);
+    assert!(!checked.to_string().contains("requires"), "{checked}");
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!((run.code, place.server.writes()), (0, vec!["PUT /realms/profile 200".to_owned()]), "{run}");
+}
+
+/// The server assigns the id, which is the only name that metadata states.
+#[test]
+fn an_id_of_the_server_is_not_asked_for() {
+    let metadata = "resource: {id: '{{/ace_id}}', alias: '{{/ace_id}}'}";
+    let files = [("acl/_/metadata.yaml", metadata), ("acl/one/resource.json", r#"{"role": "r1"}"#)];
+    let run =
+        Place::new(ApiServer::rest(&["/acl"], Ids::Given), &files).run(&["resource", "apply", "/", "-r"]);
+    let advice = "state another attribute in resource.alias if the server assigns the id";
+    assert!(run.code == 2 && run.stderr.contains(advice), "{run}");
+}
+
 #[test]
 fn a_singleton_is_only_updated() {
     let server = ApiServer::start(&[], profile);

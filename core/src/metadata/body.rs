@@ -141,9 +141,11 @@ impl Evaluation<'_> {
         if missing.is_empty() {
             return Ok(());
         }
+        let id = self.rules.identity().id().simple().map(ToString::to_string);
         Err(MetadataError::MissingAttributes {
             path: self.subject.path.clone(),
             operation,
+            only_id: operation == OperationName::Create && missing.iter().eq(&id),
             missing: missing.join(", "),
         })
     }

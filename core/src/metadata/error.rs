@@ -137,7 +137,7 @@ pub enum MetadataError {
     /// The payload lacks attributes that metadata requires.
     #[error(
         "{path}: {operation} requires {missing} in the payload; add the missing attributes{}",
-        if missing == "/id" { ", or state another attribute in resource.alias if the server assigns the id" } else { "" }
+        if *only_id { ", or state another attribute in resource.alias if the server assigns the id" } else { "" }
     )]
     MissingAttributes {
         /// The resource.
@@ -146,6 +146,8 @@ pub enum MetadataError {
         operation: OperationName,
         /// The pointers and expressions without a value.
         missing: String,
+        /// Whether only the id of a resource to create is missing.
+        only_id: bool,
     },
     /// The payload cannot be encoded as the media type of the request.
     #[error("{path}: cannot encode the payload as {media_type}: {source}")]

@@ -271,7 +271,10 @@ impl Rules {
         let required = self.resolved.required_attributes.iter();
         let absent = required.filter(|pointer| pointer.get(payload).is_none_or(Value::is_null));
         let mut missing: Vec<String> = absent.map(ToString::to_string).collect();
-        for text in self.identity.missing_in(payload, creating) {
+        // The path of a singleton is its name, whatever broader metadata states.
+        let names =
+            if self.resolved.singleton { Vec::new() } else { self.identity.missing_in(payload, creating) };
+        for text in names {
             if !missing.contains(&text) {
                 missing.push(text);
             }

@@ -160,7 +160,7 @@ fn server(pointer: &str, value: Value) -> String {
 }
 
 #[rstest]
-#[case("/http/healthCheck", json!("status/live?full=1"))]
+#[case("/http/healthCheck", json!("status/live"))]
 #[case("/http/healthCheck", json!("https://api.test:443/live"))]
 #[case("/http/defaultHeaders", json!({"X-Tenant": "blue green"}))]
 #[case("/http/proxy", json!({}))]

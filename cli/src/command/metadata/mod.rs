@@ -18,7 +18,7 @@ use crate::target::PathArguments;
 
 #[derive(Debug, Subcommand)]
 pub enum MetadataCommand {
-    /// Print the metadata of exactly this path, merged over the conventions
+    /// Print the metadata that applies to this path, with all inherited documents, merged over the conventions
     Get {
         #[command(flatten)]
         path: PathArguments,

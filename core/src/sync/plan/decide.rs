@@ -95,11 +95,14 @@ fn check_id(desired: &Resource, observed: &Observed) -> Result<(), SyncError> {
 fn update(desired: &Resource, observed: &Observed) -> Result<Call, SyncError> {
     let call = Call::update(desired, observed)?;
     let missing = desired.rules.identity().missing_in(&desired.payload, true);
-    if missing.is_empty() || desired.payload.as_object().is_none() {
+    // The path of a singleton is its name.
+    let needs_names = desired.payload.as_object().is_some() && !desired.rules.resolved().singleton;
+    if missing.is_empty() || !needs_names {
         return Ok(call);
     }
     let (path, missing) = (desired.path.clone(), missing.join(", "));
-    Err(MetadataError::MissingAttributes { path, operation: OperationName::Update, missing }.into())
+    let operation = OperationName::Update;
+    Err(MetadataError::MissingAttributes { path, operation, missing, only_id: false }.into())
 }
 
 /// Returns the action for one resource according to `options`. With a record, write-only attributes that it does not show
