@@ -28,9 +28,9 @@ pub fn general(failure: &Failure, invocation: &Invocation) -> Option<String> {
     match cause.category {
         Category::Transport if cause.answered => None,
         Category::Transport => Some(format!("{check} shows which parts of the context can be reached")),
-        Category::Auth if context.statuses.have_success() && context.statuses.have_rejection() => {
+        Category::Auth if context.statuses.have_success() && context.statuses.reject_credentials() => {
             Some(format!(
-                "the server rejects the credentials of context \"{name}\"; its answers to other requests may need none"
+                "the server rejects the credentials of context \"{name}\"; the requests that it accepted may not need any"
             ))
         }
         Category::Auth if context.statuses.have_success() => Some(format!(

@@ -67,15 +67,15 @@ impl PathArguments {
 
     /// Returns the path without white space around it. The argument and the flag must be the same text.
     fn text(&self) -> Result<Option<&str>, Failure> {
-        let given = |text: &&str| !text.trim().is_empty();
-        let positional = self.positional.as_deref().filter(given);
-        let flag = self.flag.as_deref().filter(given);
+        let given = |text: &&str| !text.is_empty();
+        let positional = self.positional.as_deref().map(str::trim).filter(given);
+        let flag = self.flag.as_deref().map(str::trim).filter(given);
         match (positional, flag) {
             (Some(positional), Some(flag)) if positional != flag => Err(Failure::invalid(format!(
                 "path mismatch between positional argument and --path: \"{positional}\" and \"{flag}\"; \
                  give one of them"
             ))),
-            (positional, flag) => Ok(positional.or(flag).map(str::trim)),
+            (positional, flag) => Ok(positional.or(flag)),
         }
     }
 }

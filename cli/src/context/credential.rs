@@ -41,7 +41,7 @@ pub enum CredentialError {
 /// Returns the alternative if a prompt is not possible.
 fn alternative(source: &TerminalError, variable: &str) -> String {
     match source {
-        TerminalError::None(_) | TerminalError::Refused(_) => format!("; or set {variable}"),
+        TerminalError::None(_) | TerminalError::Refused(_) => format!("; set {variable}"),
         TerminalError::Interrupted | TerminalError::NotUtf8 | TerminalError::Read(_) => String::new(),
     }
 }
@@ -288,7 +288,7 @@ mod tests {
     fn the_error_without_a_terminal_names_the_variable() {
         let prompt = CredentialValue::Prompt(Prompt { prompt: true, persist_in_session: true });
         let error = credentials(prompt, &Environment::default()).login("ops-1").unwrap_err();
-        assert!(error.to_string().ends_with("or set DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD"), "{error}");
+        assert!(error.to_string().ends_with("; set DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD"), "{error}");
         assert_eq!(error.category(), Category::Validation);
     }
 

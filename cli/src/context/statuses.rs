@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 /// The number of failed requests from which a server may be overloaded.
 const MANY: usize = 5;
 
-/// The numbers of answers with success, with status 404, of failures of the server, with status 401, and of others.
+/// The numbers of answers with success, with status 404, of failures of the server, with status 401, with status 403, and of others.
 #[derive(Debug, Default)]
 pub struct Statuses {
     accepted: AtomicUsize,
@@ -17,13 +17,14 @@ pub struct Statuses {
     /// Answers with a status from 500, and requests without an answer.
     failed: AtomicUsize,
     rejected: AtomicUsize,
+    forbidden: AtomicUsize,
     others: AtomicUsize,
 }
 
 impl Statuses {
     /// Whether the server answered 404 to more requests than one missing resource needs, and had no other answer.
     pub fn are_all_missing(&self) -> bool {
-        let others = [&self.accepted, &self.failed, &self.rejected, &self.others];
+        let others = [&self.accepted, &self.failed, &self.rejected, &self.forbidden, &self.others];
         others.iter().all(|count| count.load(Ordering::Relaxed) == 0)
             && self.missing.load(Ordering::Relaxed) > 2
     }
@@ -33,9 +34,9 @@ impl Statuses {
         self.accepted.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the server rejected the credentials of a request.
-    pub fn have_rejection(&self) -> bool {
-        self.rejected.load(Ordering::Relaxed) > 0
+    /// Whether the server rejected credentials, and never only a right of theirs.
+    pub fn reject_credentials(&self) -> bool {
+        self.rejected.load(Ordering::Relaxed) > 0 && self.forbidden.load(Ordering::Relaxed) == 0
     }
 
     /// Whether the server accepted requests, and failed many others.
@@ -45,7 +46,9 @@ impl Statuses {
 
     /// Forgets the answers so far.
     pub fn forget(&self) {
-        for count in [&self.accepted, &self.missing, &self.failed, &self.rejected, &self.others] {
+        for count in
+            [&self.accepted, &self.missing, &self.failed, &self.rejected, &self.forbidden, &self.others]
+        {
             count.store(0, Ordering::Relaxed);
         }
     }
@@ -56,6 +59,7 @@ impl RequestObserver for Statuses {
         let count = match status {
             Some(StatusCode::NOT_FOUND) => &self.missing,
             Some(StatusCode::UNAUTHORIZED) => &self.rejected,
+            Some(StatusCode::FORBIDDEN) => &self.forbidden,
             Some(status) if status.is_success() => &self.accepted,
             Some(status) if !status.is_server_error() => &self.others,
             _ => &self.failed,

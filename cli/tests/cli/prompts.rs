@@ -124,7 +124,7 @@ fn answers_are_kept_for_the_session_if_that_is_wanted() {
 
 fn refused(run: &Run) {
     assert_eq!(run.code, 2, "{run}");
-    let expected = " without a terminal on standard input and output; or set \
+    let expected = " without a terminal on standard input and output; set \
                 DECLAREST_CONTEXT_CREDENTIAL_OPS_PASSWORD";
     assert!(run.stderr.contains(expected), "{run}");
 }
@@ -208,7 +208,7 @@ fn questions_need_a_terminal(
 }
 
 #[rstest]
-#[case::credential(&["resource", "get", "/apps/a"], "cannot ask for Password of credential \"ops\" with --no-input; or set ")]
+#[case::credential(&["resource", "get", "/apps/a"], "cannot ask for Password of credential \"ops\" with --no-input; set ")]
 #[case::value(&["secret", "set", "token", "--prompt"], "cannot ask for Value of token with --no-input")]
 #[case::context(&["context", "use"], "context name is required: declarest context use NAME")]
 #[case::new_name(&["context", "rename", "dev"], "new context name is required: declarest context rename FROM TO")]

@@ -71,8 +71,7 @@ fn rejected_credentials_are_reported_although_other_requests_need_none() {
     let world = shops();
     world.server.fail(Matcher::new("PUT", "/shops/rio"), 401, 9);
     let run = world.run(&["resource", "apply", "/shops"]);
-    let hint =
-        "the server rejects the credentials of context \"dev\"; its answers to other requests may need none";
+    let hint = "the server rejects the credentials of context \"dev\"; the requests that it accepted may not need any";
     assert!(run.code == 4 && run.stderr.contains(hint), "{run}");
 }
 

@@ -206,3 +206,16 @@ fn the_editor_of_the_user_is_the_default(#[case] variables: &[(&str, &str)]) {
     assert_eq!(code, 0, "{shown}");
     assert_eq!(world.declared("shops/rio/note.txt").as_deref(), Some("bye"));
 }
+
+/// The repository declares only resources below it.
+#[rstest]
+#[case::object("/shops/rio", r#"{"id": "rio", "items": [{"id": "a"}]}"#)]
+#[case::other_id("/shops/7", r#"{"number": 7, "items": [{"id": "a"}]}"#)]
+fn a_resource_with_declared_children_is_copied(#[case] path: &str, #[case] live: &str) {
+    let child = format!("{}/tills/t1/resource.json", path.trim_start_matches('/'));
+    let world = World::new(&["/shops"], &[(&child, "{}")]);
+    world.live(path, live);
+    let run = world.run(&["resource", "copy", path, " /copies/c1 ", "--override-attributes", "/id=c1"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared("copies/c1/resource.json").is_some());
+}

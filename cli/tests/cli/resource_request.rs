@@ -145,7 +145,7 @@ fn delete_needs_consent() {
 #[case::no_path(&["get"], 2, "path is required")]
 #[case::not_found(&["get", "/notes/none"], 3, "404")]
 #[case::validation(&["put", "/shops/rio", "-f", r#"{"id":"7"}"#], 2, "/name")]
-#[case::header(&["get", "/shops/7", "-H", "no header"], 2, "--header")]
+#[case::header(&["get", "/shops/7", "-H", "no header"], 2, "--header has neither")]
 #[case::assignments(&["post", "/shops/", "-f", "a=b"], 2, "is neither a file")]
 #[case::method(&["fetch", "/shops"], 1, "unrecognized subcommand")]
 fn failures(#[case] args: &[&str], #[case] code: i32, #[case] fragment: &str) {

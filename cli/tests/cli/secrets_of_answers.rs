@@ -33,7 +33,7 @@ fn apps(media_type: &'static str, wraps: bool) -> ApiServer {
 }
 
 #[rstest]
-#[case::single(&["save", "/apps", "--mode", "single"], "/apps is a list, and its item /apps/a has the secret /pin by its metadata")]
+#[case::single(&["save", "/apps", "--mode", "single"], "/apps is a list, and metadata declares secrets in its items")]
 #[case::copy(&["copy", "/apps", "/others"], "/apps is a collection; give the path of a resource in it")]
 #[case::copy_of_one(&["copy", "/apps/a", "/others/a"], "state /pin in resource.secretAttributes in others/_/metadata.yaml")]
 #[case::edit(&["edit", "/apps", "--editor", "true"], "/apps is a collection")]
@@ -66,20 +66,77 @@ fn are_masked_whatever_the_media_type_is(#[case] media_type: &'static str) {
     assert!(file.contains("{{secret .}}") && !file.contains("canary"), "{file}");
 }
 
-#[test]
-fn are_not_in_the_file_of_an_editor() {
-    let world = World::with_store(&["/apps"], &[("apps/_/metadata.yaml", PIN)]);
+/// Metadata declares an attribute, or the whole resource.
+#[rstest]
+#[case::attribute(PIN)]
+#[case::whole("resource: {secret: true}")]
+fn are_not_in_the_file_of_an_editor(#[case] metadata: &str) {
+    let world = World::with_store(&["/apps"], &[("apps/_/metadata.yaml", metadata)]);
     world.live("/apps/a", r#"{"id": "a", "pin": "canary-7", "tier": "free"}"#);
-    let seen = world.home.path("seen");
     world.home.write("editor.sh", "cp \"$1\" \"$HOME/seen\"; sed -i s/free/gold/ \"$1\"\n");
     let editor = format!("sh {}", world.home.path("editor.sh").display());
     let path = std::env::var("PATH").unwrap();
     let args = ["resource", "edit", "/apps/a", "--editor", &editor];
-    let (code, shown) = Terminal::start(world.home.command(&args, &[("PATH", &path)])).end();
+    let edit = || Terminal::start(world.home.command(&args, &[("PATH", &path)])).end();
+    let (code, shown) = edit();
+    assert!(code == 2 && shown.contains("save it with \"resource save\", then edit it"), "{shown}");
+    assert!(!world.home.path("seen").exists());
+    let saved = world.run(&["resource", "save", "/apps/a"]);
+    assert_eq!(saved.code, 0, "{saved}");
+    let (code, shown) = edit();
     assert_eq!(code, 0, "{shown}");
-    let seen = std::fs::read_to_string(seen).unwrap();
+    let seen = std::fs::read_to_string(world.home.path("seen")).unwrap();
     assert!(seen.contains("{{secret .}}") && !seen.contains("canary"), "{seen}");
-    let file = world.declared("apps/a/resource.json").unwrap();
-    assert!(file.contains("{{secret .}}") && file.contains("gold"), "{file}");
-    assert_eq!(world.run(&["secret", "get", "/apps/a:/pin"]).stdout.trim(), "canary-7");
+}
+
+/// The file of a text that is a secret as a whole holds only a placeholder.
+#[test]
+fn are_not_emptied_by_an_editor() {
+    let files = [
+        ("apps/_/metadata.yaml", "resource: {secret: true, format: text}"),
+        ("apps/a/resource.txt", "{{secret .}}"),
+    ];
+    let world = World::with_store(&["/apps"], &files);
+    assert_eq!(world.run(&["secret", "set", "/apps/a", ".", "canary-7"]).code, 0);
+    world.home.write("editor.sh", ": > \"$1\"\n");
+    let editor = format!("sh {}", world.home.path("editor.sh").display());
+    let path = std::env::var("PATH").unwrap();
+    let args = ["resource", "edit", "/apps/a", "--editor", &editor];
+    let (code, shown) = Terminal::start(world.home.command(&args, &[("PATH", &path)])).end();
+    assert!(code == 2 && shown.contains("is empty after editing"), "{shown}");
+    assert_eq!(world.run(&["secret", "get", "/apps/a", "."]).stdout.trim(), "canary-7");
+}
+
+/// The list is in an object without a member `items`.
+#[rstest]
+#[case::single(&["save", "/apps", "--mode", "single"])]
+#[case::copy(&["copy", "/apps", "/others"])]
+fn are_not_written_from_another_envelope(#[case] args: &[&str]) {
+    let server = ApiServer::start(&["/apps"], |request, store| {
+        if request.is("GET", "/apps") {
+            Answer::json(200, &json!({"data": store.members("/apps"), "total": 1}))
+        } else {
+            request.rest(store, Ids::Stated("id"))
+        }
+    });
+    server.put("/apps/a", json!({"id": "a", "pin": "canary-7"}));
+    let place = Place::new(server, &[("apps/_/metadata.yaml", PIN)]);
+    let run = place.run(&[&["resource"], args].concat());
+    assert_eq!(run.code, 2, "{run}");
+    assert!(!place.has("apps/resource.json") && !place.has("others"), "{run}");
+    let saved = place.run(&["resource", "save", "/apps"]);
+    let file = std::fs::read_to_string(place.home.path("repo/apps/a/resource.json")).unwrap();
+    assert!(saved.code == 0 && file.contains("{{secret .}}"), "{saved}\n{file}");
+}
+
+/// The resource has a list of its own, whose items metadata of all collections describes.
+#[test]
+fn of_a_part_do_not_make_a_resource_a_list() {
+    let files = [("_/metadata.yaml", "resource: {secretAttributes: [/token]}")];
+    let world = World::with_store(&["/orders"], &files);
+    world.live("/orders/7", r#"{"id": "7", "items": [{"name": "a", "token": "plain-1"}]}"#);
+    let run = world.run(&["resource", "save", "/orders/7", "--allow-plaintext"]);
+    assert!(run.code == 0 && world.declared("orders/7/resource.json").is_some(), "{run}");
+    let run = world.run(&["resource", "save", "/orders/7", "--force"]);
+    assert!(!run.stderr.contains("is a list"), "{run}");
 }

@@ -81,7 +81,7 @@ fn credentials_of_a_proxy_are_needed_only_if_it_is_used() {
     let proxied = home(&format!("url: 'http://api.test', {KEY}, {through}"));
     let run = proxied.run(&["server", "check"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("or set DECLAREST_CONTEXT_CREDENTIAL_GATE_PASSWORD"), "{run}");
+    assert!(run.stderr.contains("; set DECLAREST_CONTEXT_CREDENTIAL_GATE_PASSWORD"), "{run}");
     let password = ("DECLAREST_CONTEXT_CREDENTIAL_GATE_PASSWORD", "canary-pass");
     let run = proxied.run_with(&["server", "check"], &[password], "");
     assert_eq!((run.code, proxy.requests().as_str()), (0, "GET http://api.test/"), "{run}");

@@ -124,9 +124,12 @@ fn a_created_resource_that_its_list_hides_is_not_created_again() {
 /// The server only accepts a create, and processes it later.
 #[test]
 fn an_accepted_create_may_still_be_processed() {
-    let server = ApiServer::start(&["/pages"], |request, store| match request.is("POST", "/pages") {
-        true => Answer::json(202, &json!({"task": "t1"})),
-        false => request.rest(store, Ids::Given),
+    let server = ApiServer::start(&["/pages"], |request, store| {
+        if request.is("POST", "/pages") {
+            Answer::json(202, &json!({"task": "t1"}))
+        } else {
+            request.rest(store, Ids::Given)
+        }
     });
     let place = Place::new(server, &[("pages/zoo/resource.json", r#"{"name": "zoo"}"#)]);
     let run = place.run(&["resource", "apply", "/", "-r"]);

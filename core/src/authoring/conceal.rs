@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::{self, Declaration};
-use super::items::{items_of, name};
+use super::items::{is_list, items_of, name};
 use super::masked::{holds_mask, is_mask};
 use super::{AuthoringError, Batch, Draft};
 use crate::metadata::{Metadata, Rules};
@@ -12,7 +12,8 @@ use crate::payload::pointer::{Pointer, array_index};
 use crate::payload::{Descriptor, Value, encode};
 use crate::repository::{Save, Store};
 use crate::secrets::{
-    PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, whole_placeholder, whole_secret,
+    PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, mask, mask_list,
+    whole_placeholder, whole_secret,
 };
 
 /// The attributes of payloads that are moved to the secret store.
@@ -132,7 +133,7 @@ impl Candidate {
         }
         let whole = options.whole || declared_whole;
         if !whole && !options.allow_plaintext {
-            check_items(metadata, &draft)?;
+            check_items(metadata, &draft, &rules)?;
         }
         let nothing = draft.payload.is_null() || is_whole_placeholder(&draft.payload);
         let likely = if whole || nothing { Vec::new() } else { detect(&draft.payload) };
@@ -223,24 +224,33 @@ impl Candidates {
 }
 
 /// Fails if the draft is a list, and metadata declares a secret in an item: the placeholder would be that of the list.
-fn check_items(metadata: &Metadata, draft: &Draft) -> Result<(), AuthoringError> {
-    let items = items_of(&draft.payload).unwrap_or_default();
-    let own = metadata.rules(&draft.path)?;
-    for (index, item) in items.iter().enumerate() {
-        let name = name(&own, item).unwrap_or_else(|| index.to_string());
-        let Ok(path) = draft.path.join(&name) else { continue };
-        let rules = metadata.rules(&path)?;
-        let is_readable = |at: &&Pointer| match at.get(item) {
-            Some(Value::String(text)) => !text.is_empty() && !is_placeholder(text),
-            value => value.is_some_and(|value| !value.is_null()),
-        };
-        let mut secrets = rules.resolved().secret_attributes.iter().filter(is_readable);
-        let whole = rules.resolved().secret.then(|| "is a secret as a whole".to_owned());
-        if let Some(what) = whole.or_else(|| Some(format!("has the secret {}", secrets.next()?))) {
-            return Err(AuthoringError::SecretInList { path: draft.path.clone(), item: path, what });
-        }
+fn check_items(metadata: &Metadata, draft: &Draft, own: &Rules) -> Result<(), AuthoringError> {
+    let (path, payload) = (&draft.path, &draft.payload);
+    if !metadata.has_wildcard_child(path)? && !is_list(metadata, path, payload)? {
+        return Ok(());
     }
-    Ok(())
+    let own_attributes = &own.resolved().secret_attributes;
+    let is_object = payload.as_object().is_some();
+    let kept = if is_object { mask(payload.clone(), own_attributes) } else { payload.clone() };
+    let mut exposed = mask_list(kept.clone(), own_attributes) != kept;
+    for (index, item) in items_of(&kept).unwrap_or_default().iter().enumerate() {
+        let name = name(own, item).unwrap_or_else(|| index.to_string());
+        let Ok(path) = path.join(&name) else { continue };
+        let rules = metadata.rules(&path)?;
+        exposed |= rules.resolved().secret || readable(item, &rules.resolved().secret_attributes).is_some();
+    }
+    if exposed { Err(AuthoringError::SecretInList(path.clone())) } else { Ok(()) }
+}
+
+/// Returns the first of these attributes that has a value in `payload`. Empty texts, placeholders and the masks of servers
+/// are not values.
+pub fn readable<'a>(payload: &Value, attributes: &'a [Pointer]) -> Option<&'a Pointer> {
+    let has_value = |at: &&Pointer| match at.get(payload) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty() && !is_placeholder(text) && !is_mask(text),
+        Some(_) => true,
+    };
+    attributes.iter().find(has_value)
 }
 
 /// Returns whether the payload consists of one placeholder.

@@ -84,19 +84,12 @@ pub enum AuthoringError {
         /// The secret: "has the secret /attribute" or "is a secret as a whole".
         what: String,
     },
-    /// An item of a list that would become one resource has a declared secret.
+    /// A list that would become one resource has items with declared secrets.
     #[error(
-        "{path} is a list, and its item {item} {what} by its metadata; save each item as a resource (--mode items), or \
-         the whole list as one secret (--secret)"
+        "{0} is a list, and metadata declares secrets in its items; save each item as a resource (--mode items), or the \
+         whole list as one secret (--secret)"
     )]
-    SecretInList {
-        /// The list.
-        path: LogicalPath,
-        /// The path that the item would have.
-        item: LogicalPath,
-        /// The secret: "has the secret /attribute" or "is a secret as a whole".
-        what: String,
-    },
+    SecretInList(LogicalPath),
     /// Secret attributes were requested of a payload that has no attributes.
     #[error(
         "the payload for {0} is not an object, so it has no attributes for --secret-attributes; --secret keeps it \

@@ -14,10 +14,10 @@ const OF_NEXT: [&str; 14] = [
     "position", "skip", "after",
 ];
 /// Other members that state that there is a next page.
-const SIGNS: [&str; 16] = [
+const SIGNS: [&str; 15] = [
     "hasmore", "hasmoreitems", "hasmoreresults", "hasnext", "hasnextpage", "istruncated", "truncated",
     "incompleteresults", "continue", "continuationtoken", "moreresults", "more", "remainingitemcount",
-    "ispartial", "exceededtransferlimit", "lastevaluatedkey",
+    "exceededtransferlimit", "lastevaluatedkey",
 ];
 /// Objects next to the entries that hold such members.
 const WRAPPERS: [&str; 7] = ["links", "paging", "pagination", "metadata", "meta", "page", "pageinfo"];
@@ -35,10 +35,11 @@ pub(super) const COUNTS: [&str; 1] = ["count"];
 /// Members that count its pages.
 pub(super) const PAGES: [&str; 5] = ["pages", "totalpages", "lastpage", "pagecount", "numpages"];
 /// Members that state the number of entries that a page can have.
-pub(super) const SIZES: [&str; 6] =
-    ["limit", "pagesize", "perpage", "maxresults", "itemsperpage", "resultsperpage"];
+pub(super) const SIZES: [&str; 4] = ["limit", "pagesize", "perpage", "maxresults"];
 /// Members that state whether a page is the last one.
-pub(super) const LAST: [&str; 7] = ["last", "islast", "islastpage", "done", "complete", "iscomplete", "eof"];
+pub(super) const LAST: [&str; 3] = ["last", "islast", "islastpage"];
+/// Members whose `false` states that there are further pages. Their `true` may only state that a search has ended.
+pub(super) const ENDED: [&str; 4] = ["done", "complete", "iscomplete", "eof"];
 
 /// Members of a link that hold its URL.
 pub(super) const URL_OF_LINK: [&str; 3] = ["href", "url", "uri"];

@@ -2,7 +2,7 @@
 
 use super::document::{Numbered, Pagination};
 use super::page_members::{
-    COUNTS, LAST, ODATA_NEXT, PAGES, SIZES, TOTALS, URL_OF_LINK, enveloped, flags, holders, is_next,
+    COUNTS, ENDED, LAST, ODATA_NEXT, PAGES, SIZES, TOTALS, URL_OF_LINK, enveloped, flags, holders, is_next,
     is_next_url, is_sign, next_links, numbers, states_end, usual_numbers,
 };
 use super::{MetadataError, Rules, list};
@@ -272,15 +272,17 @@ impl Pager<'_> {
                 entries > 0 && numbers(page.answer, &SIZES).any(|size| size == entries)
             })
         };
-        let may_end = complete || states_end(page.answer) || states_no_next(page.answer);
+        let pages: Vec<u64> = numbers(page.answer, &PAGES).chain(page.pages).collect();
+        let may_end =
+            complete || pages.contains(&self.pages) || states_end(page.answer) || states_no_next(page.answer);
         lacks |= is_guess && self.pages == 1 && !may_end && is_full();
         if let Some(link) = page.link.or_else(|| page.next.and_then(as_reference)) {
             return NextPage::At(link.to_owned());
         }
-        lacks |= numbers(page.answer, &PAGES).chain(page.pages).any(|pages| pages > self.pages);
+        lacks |= pages.into_iter().any(|pages| pages > self.pages);
         complete |= flags(page.answer, &LAST).any(|last| last);
-        let continues =
-            page.unreadable_links || page.continues || lacks || flags(page.answer, &LAST).any(|last| !last);
+        let ends = flags(page.answer, &LAST).chain(flags(page.answer, &ENDED));
+        let continues = page.unreadable_links || page.continues || lacks || ends.into_iter().any(|end| !end);
         // Pages with numbers are requested as metadata states.
         let is_numbered = self.rules.pagination().is_some_and(|pagination| pagination.numbered().is_some());
         let only_urls = is_numbered || states_end(page.answer);
@@ -479,6 +481,7 @@ mod tests {
     #[case("{data: [{}], recordsTotal: 9}", NextPage::Unknown)]
     #[case("{items: [{}], metadata: {remainingItemCount: 4}}", NextPage::Unknown)]
     #[case("{items: [{}], done: false}", NextPage::Unknown)]
+    #[case("{items: [{}, {}], nextPageToken: x, complete: true}", NextPage::Unknown)]
     #[case("{features: [{}], exceededTransferLimit: true}", NextPage::Unknown)]
     #[case("{hits: {total: {value: 1}, hits: [{}]}}", NextPage::End)]
     #[case("{items: [], _links: {next: {href: 'orders?page=2'}}}", at("orders?page=2"))]
@@ -511,6 +514,8 @@ mod tests {
     #[case("{items: [{}, {}], limit: 3}", NextPage::End)]
     #[case("{items: [{}, {}], limit: 2, total: 2}", NextPage::End)]
     #[case("{items: [{}, {}], limit: 2, next: null}", NextPage::End)]
+    #[case("{items: [{}, {}], limit: 2, total_pages: 1}", NextPage::End)]
+    #[case("{items: [{}, {}], limit: 2, complete: true}", NextPage::Unknown)]
     #[case("{items: [{}, {}], limit: 2, hasMore: false}", NextPage::End)]
     #[case("{items: [], limit: 0}", NextPage::End)]
     fn a_full_first_page_may_be_cut(#[case] answer: &str, #[case] expected: NextPage) {

@@ -261,7 +261,9 @@ impl Response {
     /// Whether the media type is neither that of a text nor that of an application.
     fn has_other_bytes(&self) -> bool {
         let kind = self.content_type.as_deref().and_then(|text| text.split_once('/'));
-        kind.is_some_and(|(kind, _)| !["text", "application"].contains(&kind.trim()))
+        let is_of =
+            |kind: &str| ["text", "application"].iter().any(|it| it.eq_ignore_ascii_case(kind.trim()));
+        kind.is_some_and(|(kind, _)| !is_of(kind))
     }
 
     fn candidates(&self, expected: Option<PayloadType>) -> Vec<PayloadType> {

@@ -206,13 +206,19 @@ async fn a_created_resource_that_is_deleted_by_hand_is_created_again() {
 }
 
 /// The operator starts again after the runs that noticed that the list does not show the resource.
+#[rstest]
+#[case::plain(r#"{"name": "cut"}"#)]
+#[case::secret(r#"{"name": "cut", "pin": "{{secret .}}"}"#)]
 #[tokio::test]
-async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart() {
-    let server = ApiServer::start(&["/tasks"], |request, store| match request.is("GET", "/tasks") {
-        true => Answer::json(200, &json!([])),
-        false => request.rest(store, Ids::Given),
+async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(#[case] payload: &str) {
+    let server = ApiServer::start(&["/tasks"], |request, store| {
+        if request.is("GET", "/tasks") {
+            Answer::json(200, &json!([]))
+        } else {
+            request.rest(store, Ids::Given)
+        }
     });
-    let world = declaring(&[("cut", r#"{"name":"cut"}"#)]);
+    let world = declaring(&[("cut", payload)]).with_secrets(&[("tasks/cut:/pin", "canary")]).await;
     world.declare("tasks/_/metadata.yaml", "resource: {id: /id, alias: /name}");
     let pause = Duration::from_millis(200);
     let record = tempfile::tempdir().unwrap();

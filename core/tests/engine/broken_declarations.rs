@@ -12,6 +12,8 @@ const MODELS: &str = "resource: {remoteCollectionPath: /api/models}";
 const BY_QUERY: &str = "operations: {get: {path: /experiments/get, query: {id: '{{/number}}'}}}";
 const SINGLETON: &str = "{resource: {singleton: true}, operations: {get: {path: '/limits/{{/number}}'}}}";
 const ELSEWHERE: &str = "resource: {remoteCollectionPath: '/admin/{{/number}}/models'}";
+const BESIDE: &str = "operations: {get: {path: '../api/models/{{/number}}'}}";
+const SLASHES: &str = "operations: {get: {path: '/api//models/{{/number/x}}'}}";
 const BY_PARENT: &str = "operations: {get: {path: '/{{/parent/number}}/m1'}}";
 
 /// The file has no number, or cannot be decoded. Only constant parts of addresses show that it is another resource than
@@ -21,6 +23,8 @@ const BY_PARENT: &str = "operations: {get: {path: '/{{/parent/number}}/m1'}}";
 #[case::singleton("limits", SINGLETON, "limits", true)]
 #[case::other_collection("other/_", ELSEWHERE, "other/o1", true)]
 #[case::same_collection("models/m2", BY_QUERY, "models/m2", false)]
+#[case::beside_its_collection("featured/_", BESIDE, "featured/m1", false)]
+#[case::other_slashes("experiments/_", SLASHES, "experiments/e1", false)]
 #[case::unknown_path("experiments/_", BY_PARENT, "experiments/e1", false)]
 #[case::collection_with_the_same_name("a/models/_", "resource: {id: '{{/number}}x'}", "a/models/m1", false)]
 #[tokio::test]
@@ -44,4 +48,41 @@ async fn prevents_only_the_deletion_of_what_it_may_be(
         assert_eq!(server.count("DELETE"), 0, "{report:?}");
         assert!(report.failures.iter().any(|it| it.message.contains("cannot be compared")), "{report:?}");
     }
+}
+
+/// The id of the parent is in its content, so the collection of the broken file has another name on the server.
+#[tokio::test]
+async fn below_a_parent_with_an_id_it_may_be_a_resource_of_another_path() {
+    let server = ApiServer::rest(&["/orgs", "/orgs/*"], Ids::Stated("id"));
+    server.put("/orgs/7", json!({"id": "7", "name": "acme"}));
+    server.put("/orgs/7/settings", json!({"id": "settings"}));
+    let files = [
+        ("orgs/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("cfg/_/metadata.yaml", "resource: {remoteCollectionPath: /orgs/7}"),
+        ("orgs/acme/resource.json", r#"{"name": "acme"}"#),
+        ("orgs/acme/settings/resource.json", "{"),
+    ];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[("/cfg/settings", r#"{"id": "settings"}"#)]).await;
+    assert_eq!(server.count("DELETE"), 0, "{report:?}");
+}
+
+/// The server shows one resource in two collections. The metadata of the declared one cannot be read.
+#[tokio::test]
+async fn a_twin_with_metadata_that_cannot_be_read_is_kept() {
+    let server = ApiServer::start(&["/items", "/groups/*/items"], |request, store| {
+        if request.method == "DELETE" {
+            store.remove("/items/7");
+        }
+        request.rest(store, Ids::Stated("id"))
+    });
+    server.put("/items/7", json!({"id": "7"}));
+    server.put("/groups/a/items/7", json!({"id": "7"}));
+    let files = [("items/_/metadata.yaml", "resource: ["), ("items/7/resource.json", r#"{"id": "7"}"#)];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[("/groups/a/items/7", r#"{"id": "7"}"#)]).await;
+    assert!(!report.failures.is_empty(), "{report:?}");
+    assert!(report.stats.pruned == 0 || server.get("/items/7").is_none(), "{report:?}");
+    let named = report.failures.iter().any(|failure| failure.path.as_str() == "/groups/a/items/7");
+    assert!(named || server.count("DELETE") == 0, "{report:?}");
 }

@@ -77,7 +77,9 @@ impl Wizard {
     fn server(&mut self) -> Result<Option<Value>, Failure> {
         let Some(url) = optional("URL of the managed server, empty for none")? else { return Ok(None) };
         let mut http = json!({ "url": url });
-        set(&mut http, "openapi", optional("OpenAPI document: URL or file, empty for none")?);
+        let openapi = optional("OpenAPI document: URL or file, empty for none")?;
+        let absolute = |answer: String| if answer.contains("://") { answer } else { absolute_path(answer) };
+        set(&mut http, "openapi", openapi.map(absolute));
         let headers = pairs("Header of each request as NAME=VALUE, empty for no further one")?;
         set(&mut http, "defaultHeaders", headers);
         set(&mut http, "proxy", proxy()?);

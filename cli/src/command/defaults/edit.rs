@@ -135,7 +135,8 @@ fn edited(
     profile: Option<&str>,
     stored: &mut Stored,
 ) -> Result<Option<DefaultsEdit>, Failure> {
-    let (shown, format) = (stored.members(profile)?, stored.file_format(profile)?);
+    let shown = stored.members(profile)?;
+    let format = stored.file_format(profile, shown.as_ref().unwrap_or(&Object::new()))?;
     let before = match shown.clone() {
         Some(members) => encode(format.payload_type, &Value::Object(members))?,
         None => Vec::new(),

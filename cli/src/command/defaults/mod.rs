@@ -127,7 +127,8 @@ fn profile(arguments: &ProfileArguments, invocation: &Invocation) -> Result<(), 
     let (subject, name) = arguments.understood(invocation)?;
     let stored = Stored::open(subject, invocation)?;
     let members = stored.members(Some(&name))?.ok_or_else(|| stored.without_profile(&name))?;
-    Ok(output.show_payload(&Value::Object(members), &stored.file_format(Some(&name))?)?)
+    let format = stored.file_format(Some(&name), &members)?;
+    Ok(output.show_payload(&Value::Object(members), &format)?)
 }
 
 /// The document that is stored for exactly one path.
@@ -191,8 +192,8 @@ impl Stored {
     }
 
     /// Returns the format of the file of the baseline or a profile. A new file has that of the payloads, if defaults
-    /// files support it, otherwise YAML.
-    fn file_format(&self, profile: Option<&str>) -> Result<Descriptor, Failure> {
+    /// files support it and it can hold the members, otherwise YAML.
+    fn file_format(&self, profile: Option<&str>, members: &Object) -> Result<Descriptor, Failure> {
         let section = self.section();
         let source = match profile {
             None => section.value.as_ref(),
@@ -201,15 +202,18 @@ impl Stored {
         if let Some(file) = source.and_then(DefaultsSource::file) {
             return Ok(Descriptor::from_extension(file.rsplit('.').next().unwrap_or_default()));
         }
-        let supported =
-            |format: &Descriptor| DEFAULTS_EXTENSIONS.contains(&format.extension.trim_start_matches('.'));
+        let are_texts = || members.values().all(|member| member.as_str().is_some());
+        let supported = |format: &Descriptor| {
+            DEFAULTS_EXTENSIONS.contains(&format.extension.trim_start_matches('.'))
+                && (format.payload_type != PayloadType::Properties || are_texts())
+        };
         let payloads = payload_format(self.tree.as_ref(), &self.subject.selector)?;
         Ok(payloads.filter(supported).unwrap_or_else(|| Descriptor::of(PayloadType::Yaml)))
     }
 
     /// Sets the members of the baseline or a profile, and returns the changes of files.
     fn keep(&mut self, profile: Option<&str>, members: Object) -> Result<DefaultsEdit, Failure> {
-        let format = self.file_format(profile)?;
+        let format = self.file_format(profile, &members)?;
         Ok(self.document.keep_defaults(profile, members, &format.extension)?)
     }
 

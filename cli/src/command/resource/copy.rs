@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use clap::Args;
-use declarest_core::authoring::{Batch, Draft, SecretOptions, check_texts};
+use declarest_core::authoring::{Batch, Draft, SecretOptions, check_texts, readable};
 use declarest_core::metadata::document::merge;
 use declarest_core::metadata::includes::referenced;
 use declarest_core::path::LogicalPath;
-use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
 use declarest_core::repository::{
     MAX_PAYLOAD, RepositoryError, declares_at_least, metadata_place, resource_file,
 };
-use declarest_core::secrets::{PLACEHOLDER, decode_file, encode_file, is_placeholder};
+use declarest_core::secrets::{decode_file, encode_file, is_placeholder, mask};
 
 use super::change::Change;
 use super::item::Item;
@@ -116,23 +115,26 @@ async fn edit_in(
     invocation: &Invocation,
 ) -> Result<Option<LogicalPath>, Failure> {
     let workspace = workspace(invocation, &target).await?;
-    let Source { path, mut payload, descriptor, observed } = source(&workspace, &target.path).await?;
+    let Source { path, payload, descriptor, observed } = source(&workspace, &target.path).await?;
     let format = descriptor.clone().unwrap_or_else(|| Descriptor::of(PayloadType::Json));
     if format.payload_type.class() == Class::Binary {
         return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
     }
-    let (stored, hidden) = if observed {
+    let stored = if observed {
         check_texts(&path, &payload, &Value::Null)?;
-        (None, take_secrets(&workspace, &path, &mut payload)?)
+        check_shown(&workspace, &path, &payload)?;
+        None
     } else {
-        (text(&workspace, &path)?, Vec::new())
+        text(&workspace, &path)?
     };
     let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
     let name = format!("the resource {path}");
     let edited = match format.payload_type.class() {
-        // An empty text is a payload.
-        Class::Text => editor.edit_text(&name, &before, &format.extension),
-        Class::Structured | Class::Binary => editor.edit(&name, &before, &format.extension),
+        // An empty text is a payload, but not a reference to the secret store.
+        Class::Text if !payload.as_str().is_some_and(is_placeholder) => {
+            editor.edit_text(&name, &before, &format.extension)
+        }
+        Class::Text | Class::Structured | Class::Binary => editor.edit(&name, &before, &format.extension),
     }?;
     if edited == before {
         return Ok(None);
@@ -142,13 +144,8 @@ async fn edit_in(
     if !is_same || stored.is_some() && text(&workspace, &path)? != stored {
         return Err(EditorError::Changed(name).into());
     }
-    let mut payload = decode_file(format.payload_type, &edited)
+    let payload = decode_file(format.payload_type, &edited)
         .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
-    for (at, secret) in hidden {
-        if at.get(&payload).and_then(Value::as_str).is_some_and(is_placeholder) {
-            payload = at.put(payload, secret);
-        }
-    }
     let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
     save(&workspace, authoring, draft, false, true).await?;
     Ok(Some(path))
@@ -176,7 +173,7 @@ impl CopyArguments {
         let target = target.ok_or_else(|| {
             invocation.usage("target path is required: give it as TARGET-PATH or with --target-path")
         })?;
-        Ok((source, LogicalPath::parse(&target)?))
+        Ok((source, LogicalPath::parse(target.trim())?))
     }
 }
 
@@ -197,16 +194,21 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
         let (path, descriptor) = (resource.path, resource.descriptor);
         return Ok(Source { path, payload, descriptor, observed: false });
     }
-    let is_collection =
-        || Failure::invalid(format!("{path} is a collection; give the path of a resource in it"));
-    if declares_at_least(workspace.tree.as_ref(), path, 1)? {
-        return Err(is_collection());
-    }
+    let is_collection = || {
+        Failure::invalid(format!(
+            "{path} is a collection; give the path of a resource in it, or save it as one resource with \"resource save \
+             --mode single\""
+        ))
+    };
     if !workspace.is_connected() {
-        return Err(RepositoryError::ResourceMissing(path.clone()).into());
+        let has_members = declares_at_least(workspace.tree.as_ref(), path, 1)?;
+        let missing = || RepositoryError::ResourceMissing(path.clone()).into();
+        return Err(if has_members { is_collection() } else { missing() });
     }
     let observed = workspace.remote()?.get(path).await?;
-    if read::members_of(workspace, &observed, path, View::Listed).await?.is_some() {
+    let is_array = observed.payload.as_ref().is_some_and(|payload| payload.as_array().is_some());
+    let may_be_list = is_array || workspace.metadata.has_wildcard_child(path)?;
+    if may_be_list && read::members_of(workspace, &observed, path, View::Listed).await?.is_some() {
         return Err(is_collection());
     }
     let item = Item::observed(path, observed, &workspace.metadata)?;
@@ -214,36 +216,23 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
 }
 
-/// Replaces the declared secrets of a resource of the server by placeholders, so that no file of an editor has them.
-fn take_secrets(
-    workspace: &Workspace<'_>,
-    path: &LogicalPath,
-    payload: &mut Value,
-) -> Result<Vec<(Pointer, Value)>, Failure> {
+/// Fails if a resource of the server has declared secrets, because the file of an editor would show them.
+fn check_shown(workspace: &Workspace<'_>, path: &LogicalPath, payload: &Value) -> Result<(), Failure> {
     let rules = workspace.metadata.rules(path)?;
-    let mut taken = Vec::new();
-    for at in &rules.resolved().secret_attributes {
-        if let Some(value @ Value::String(_)) = at.get_mut(payload)
-            && value.as_str() != Some("")
-        {
-            taken.push((at.clone(), std::mem::replace(value, PLACEHOLDER.into())));
-        }
+    if !rules.resolved().secret && readable(payload, &rules.resolved().secret_attributes).is_none() {
+        return Ok(());
     }
-    Ok(taken)
+    Err(Failure::invalid(format!(
+        "{path} has declared secrets, which the file of an editor would show; save it with \"resource save\", then edit it"
+    )))
 }
 
 /// Fails if metadata declares a secret in the source, which was read from the server, and not in its copy.
 fn check_secrets(workspace: &Workspace<'_>, source: &LogicalPath, copy: &Draft) -> Result<(), Failure> {
-    let rules = [source, &copy.path].map(|path| workspace.metadata.rules(path));
-    let [source_rules, copy_rules] = rules;
-    let (of_source, of_copy) = (source_rules?, copy_rules?);
+    let (of_source, of_copy) = (workspace.metadata.rules(source)?, workspace.metadata.rules(&copy.path)?);
     let (of_source, of_copy) = (of_source.resolved(), of_copy.resolved());
-    let is_exposed = |at: &&Pointer| {
-        let value = at.get(&copy.payload).filter(|value| !value.is_null());
-        value.is_some_and(|value| !value.as_str().is_some_and(|text| text.is_empty() || is_placeholder(text)))
-            && !of_copy.secret_attributes.contains(at)
-    };
-    let field = match of_source.secret_attributes.iter().find(is_exposed) {
+    let concealed = mask(copy.payload.clone(), &of_copy.secret_attributes);
+    let field = match readable(&concealed, &of_source.secret_attributes) {
         _ if of_copy.secret => return Ok(()),
         _ if of_source.secret => "resource.secret".to_owned(),
         Some(at) => format!("{at} in resource.secretAttributes"),

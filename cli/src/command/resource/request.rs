@@ -151,7 +151,9 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let invalid = |name: &str| {
         Failure::invalid(format!("--header \"{name}\" is not a header; write it as \"Name: value\""))
     };
-    let (name, value) = text.split_once([':', '=']).ok_or_else(|| invalid(""))?;
+    let has_no_value =
+        || Failure::invalid("--header has neither \":\" nor \"=\"; write it as \"Name: value\"");
+    let (name, value) = text.split_once([':', '=']).ok_or_else(has_no_value)?;
     let name = name.trim();
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid(name))?;
     let mut value = HeaderValue::from_str(value.trim()).map_err(|_| invalid(name))?;

@@ -43,12 +43,18 @@ impl KeyFlags {
         self.path.is_some() && self.key.is_some()
     }
 
-    /// Returns the key from the flags and `positional`, which must agree.
-    pub fn key(&self, positional: &[&str], invocation: &Invocation) -> Result<SecretKey, Failure> {
-        let (path, key) = (self.path.as_deref(), self.key.as_deref());
-        if path.is_none() && key.is_some() {
+    /// Returns an error if there is only the key of a secret in a resource.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.path.is_none() && self.key.is_some() {
             return Err(Failure::invalid("--key needs --path; write a key without a resource as KEY"));
         }
+        Ok(())
+    }
+
+    /// Returns the key from the flags and `positional`, which must agree.
+    pub fn key(&self, positional: &[&str], invocation: &Invocation) -> Result<SecretKey, Failure> {
+        self.check()?;
+        let (path, key) = (self.path.as_deref(), self.key.as_deref());
         match (positional, path, key) {
             ([], None, _) => Err(invocation.usage("secret key is required: give it as KEY or PATH KEY")),
             ([], Some(path), Some(key)) => of_resource(path, key),

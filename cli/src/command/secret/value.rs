@@ -55,6 +55,7 @@ const KEY_AND_VALUE: &str = "secret key and value are required: give them as KEY
 
 /// Stores a secret.
 pub fn set(arguments: &SetArguments, invocation: &Invocation) -> Result<(), Failure> {
+    arguments.flags.check()?;
     let mut positional: Vec<&str> = arguments.positional.iter().map(String::as_str).collect();
     let value = if arguments.source.is_given() {
         None

@@ -26,7 +26,7 @@ use super::{BundleError, archive};
 use crate::digest::sha256;
 use crate::error::with_causes;
 use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
-use crate::transport::{Access, shown};
+use crate::transport::{Access, causes, shown};
 
 pub(super) use credentials::Credentials;
 pub(super) use registry::{Artifact, BUNDLE_LAYER, LayerRule, Registry};
@@ -282,5 +282,10 @@ fn failed(url: &Url, reason: impl Into<String>) -> BundleError {
 
 /// Returns an error of the client without its own URL, which may have a key in its query.
 fn broken(url: &Url, error: reqwest::Error) -> BundleError {
-    failed(url, with_causes(&error.without_url()))
+    let error = error.without_url();
+    if error.is_connect() {
+        let host = url.host_str().unwrap_or_default();
+        return failed(url, format!("cannot connect to {host}: {}", causes(&error)));
+    }
+    failed(url, with_causes(&error))
 }

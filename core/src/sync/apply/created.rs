@@ -69,6 +69,8 @@ impl Writer {
     async fn unlisted(&self, collection: LogicalPath, witness: Witness) -> Option<Failure> {
         let Witness { path, id, .. } = witness;
         let created = self.declared(&path).await.ok()??;
+        // Runs compare the record with the payload that is sent.
+        let created = self.filled(&path).await.map_or(created, |(filled, _)| filled);
         let at = created.moved_to(collection.child(created.path.name()).ok());
         let alias = Wanted::of(&created).alias;
         self.record(&created, &at, &id, alias, given::Statement::default()).await;

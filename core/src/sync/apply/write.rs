@@ -377,7 +377,7 @@ impl Writer {
         }
     }
 
-    async fn filled(&self, path: &LogicalPath) -> Result<(Resource, Option<Lacking>), SyncError> {
+    pub async fn filled(&self, path: &LogicalPath) -> Result<(Resource, Option<Lacking>), SyncError> {
         let missing = || RepositoryError::ResourceMissing(path.clone());
         let desired = self.declared(path).await?.ok_or_else(missing)?;
         self.referred.filled(self.session.resolved(desired).await?).await

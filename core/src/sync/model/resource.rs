@@ -404,30 +404,34 @@ pub(crate) fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
     }
 }
 
-/// The version of a resource from a read: its strong entity tag (RFC 9110 §8.8.3).
+/// The version of a resource from a read: its strong entity tag (RFC 9110 §8.8.3) and its path.
 #[derive(Clone, Debug)]
-pub struct Version(HeaderValue);
+pub struct Version {
+    tag: HeaderValue,
+    path: String,
+}
 
 impl Version {
-    /// Returns the version that the answer to a read states, if any.
-    pub(crate) fn of(response: &Response) -> Option<Box<Self>> {
-        Some(Box::new(Self(response.etag.clone()?)))
+    /// Returns the version that `response` to the read `request` states, if any.
+    pub(crate) fn of(request: &Request, response: &Response) -> Option<Box<Self>> {
+        Some(Box::new(Self { tag: response.etag.clone()?, path: request.path.clone() }))
     }
 
     /// Adds `If-Match` to `request` (RFC 9110 §13.1.1) and returns the tag. Returns `None` if metadata states the
-    /// header. The request may have another address than the read, such as the id instead of the name, or no query. If
-    /// the tag means nothing there, a rejected write is sent again without it.
+    /// header, or if the request has another path. It may have another query: if the tag means nothing there, a
+    /// rejected write is sent again without it.
     pub(crate) fn guard(&self, request: &mut Request) -> Option<HeaderValue> {
-        if request.headers.iter().any(|(name, _)| *name == IF_MATCH) {
+        let stated = request.headers.iter().any(|(name, _)| *name == IF_MATCH);
+        if stated || request.path != self.path {
             return None;
         }
-        request.headers.push((IF_MATCH, self.0.clone()));
-        Some(self.0.clone())
+        request.headers.push((IF_MATCH, self.tag.clone()));
+        Some(self.tag.clone())
     }
 
     /// Whether this is the version of `tag`.
     pub(crate) fn is(&self, tag: &HeaderValue) -> bool {
-        self.0 == tag
+        self.tag == tag
     }
 }
 
@@ -439,12 +443,13 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::default(None, &["\"v1\""])]
-    #[case::stated(Some("*"), &["*"])]
-    fn guards(#[case] stated: Option<&'static str>, #[case] expected: &[&str]) {
-        let version = Version(HeaderValue::from_static("\"v1\""));
+    #[case::default("/a/b", None, &["\"v1\""])]
+    #[case::elsewhere("/a/c", None, &[])]
+    #[case::stated("/a/b", Some("*"), &["*"])]
+    fn guards(#[case] path: &str, #[case] stated: Option<&'static str>, #[case] expected: &[&str]) {
+        let version = Version { tag: HeaderValue::from_static("\"v1\""), path: "/a/b".to_owned() };
         let headers = stated.map(|tag| (IF_MATCH, HeaderValue::from_static(tag))).into_iter().collect();
-        let mut request = Request { headers, ..Request::new(Method::PUT, "/a/b") };
+        let mut request = Request { headers, ..Request::new(Method::PUT, path) };
         let guarded = version.guard(&mut request);
         let sent: Vec<&str> = request.headers.iter().map(|(_, value)| value.to_str().unwrap()).collect();
         assert_eq!(sent, expected);

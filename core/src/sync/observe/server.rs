@@ -268,7 +268,7 @@ impl Remote {
         let request = at.guarding(request(&evaluation, OperationName::Get, &Value::Null)?);
         let request = Request { answers: at.rules.absent_statuses(OperationName::Get).into(), ..request };
         let mut response = self.ask(&request, false).await?;
-        let version = Version::of(&response);
+        let version = Version::of(&request, &response);
         let stored = at.descriptor.as_ref().map(|descriptor| descriptor.payload_type);
         // Of a resource that is no longer declared, only the payload is known.
         let text = || at.payload.as_str().map(|_| PayloadType::Text);

@@ -9,7 +9,7 @@ use crate::metadata::{Entry, is_assigned};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{Doubt, ListAnswer, Resource, SyncError, Wanted, Witness};
-use crate::sync::observe::{Remote, reserved_at};
+use crate::sync::observe::Remote;
 
 /// Members that name a resource for people.
 const NAMES: [&str; 5] = ["name", "alias", "clientId", "username", "key"];
@@ -56,23 +56,19 @@ async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource
             Err(error) if error.category() == Category::NotFound => {}
             Err(error) => return Err(error),
             Ok(_) => {
-                note_lost(remote, declared, &witness).await?;
+                // For later processes.
+                if let Some(written) = &remote.session.written
+                    && witness.path == *declared
+                    && !written.has_lost(declared)
+                {
+                    written.lose(&Resource { path: declared.clone(), ..absent.clone() }, &witness.id);
+                }
                 let doubt = Doubt::Unlisted(witness.path, witness.id);
                 return Err(SyncError::Undecided(absent.path.clone(), doubt));
             }
         }
     }
     knowledge.shown_in_list(collection);
-    Ok(())
-}
-
-/// Records for later processes that no run finds the `declared` resource that was created with the id of `witness`.
-async fn note_lost(remote: &Remote, declared: &LogicalPath, witness: &Witness) -> Result<(), SyncError> {
-    let written = remote.session.written.as_ref().filter(|_| witness.path == *declared);
-    let Some(written) = written.filter(|written| !written.has_lost(declared)) else { return Ok(()) };
-    if let Some(created) = reserved_at(&remote.session, declared).await? {
-        written.lose(&created, &witness.id);
-    }
     Ok(())
 }
 

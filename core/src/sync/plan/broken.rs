@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use crate::metadata::{OperationName, Rules};
 use crate::path::LogicalPath;
+use crate::server::percent_decoded;
 use crate::sync::model::SyncError;
 
 /// A declared resource whose names or address cannot be determined.
 #[derive(Clone)]
 pub struct Broken {
     pub why: String,
-    /// Its collection in Git.
-    pub collection: LogicalPath,
-    /// `None` if its metadata cannot be read.
+    /// The number of segments of the path of its collection.
+    pub depth: usize,
+    /// Its collection on the server, unless metadata states another one; `None` if it is unknown.
+    pub located: Option<LogicalPath>,
+    /// `None` if its metadata or its path cannot be read.
     pub rules: Option<Arc<Rules>>,
 }
 
@@ -25,7 +28,7 @@ impl Broken {
     /// Whether it may be a resource in `collection` of the server that is read at the path `address`. It is another one if
     /// the constant parts of its own addresses differ from both.
     pub fn may_be(&self, collection: &str, address: Option<&str>) -> bool {
-        let Some(rules) = self.rules.as_ref().filter(|rules| !rules.reads_from_list()) else { return true };
+        let Some(rules) = self.comparable().filter(|rules| !rules.reads_from_list()) else { return true };
         let is_at = |address| match stated_path(rules) {
             Some(stated) => may_render(stated, address),
             None => parents(address).any(|parent| self.may_be_in(rules, parent)),
@@ -35,21 +38,36 @@ impl Broken {
 
     /// Whether it may have its address, or its collection, at or below the path `removed` of the server.
     pub fn may_be_below(&self, removed: &str) -> bool {
-        let Some(rules) = &self.rules else { return true };
+        let Some(rules) = self.comparable() else { return true };
         let removed = removed.trim_matches('/');
         let is_below = |stated: &str| may_render(stated, removed) || constant(stated).starts_with(removed);
         let has_collection_below = match rules.resolved().remote_collection_path.as_deref() {
             Some(stated) => is_below(stated),
-            None => removed.split('/').count() <= self.collection.segments().count(),
+            None => removed.split('/').count() <= self.depth,
         };
         has_collection_below || stated_path(rules).is_some_and(is_below)
     }
 
     fn may_be_in(&self, rules: &Rules, collection: &str) -> bool {
-        match rules.resolved().remote_collection_path.as_deref() {
-            Some(stated) => may_render(stated, collection),
-            None => may_be(&self.collection, collection),
+        if let Some(stated) = rules.resolved().remote_collection_path.as_deref() {
+            return may_render(stated, collection);
         }
+        let remote = segments(collection);
+        let is_named = |located: &LogicalPath| {
+            let names = [located.segments().last(), remote.last().copied()];
+            let [own, other] = names.map(|name| name.map(percent_decoded));
+            own == other
+        };
+        remote.len() == self.depth && self.located.as_ref().is_none_or(is_named)
+    }
+
+    /// Returns its rules, unless they address it relative to a parent of its collection.
+    fn comparable(&self) -> Option<&Arc<Rules>> {
+        let climbs = |rules: &&Arc<Rules>| {
+            let path = rules.resolved().operation(OperationName::Get).path.as_deref();
+            path.is_some_and(|path| path.starts_with('.') && path.contains(".."))
+        };
+        self.rules.as_ref().filter(|rules| !climbs(rules))
     }
 }
 
@@ -60,8 +78,12 @@ pub fn not_comparable(why: &str) -> SyncError {
 
 /// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.
 pub fn may_be(collection: &LogicalPath, remote: &str) -> bool {
-    let remote: Vec<&str> = remote.trim_matches('/').split_terminator('/').collect();
+    let remote = segments(remote);
     collection.segments().count() == remote.len() && collection.segments().last() == remote.last().copied()
+}
+
+fn segments(path: &str) -> Vec<&str> {
+    path.trim_matches('/').split_terminator('/').collect()
 }
 
 /// Returns the paths above `path`.
@@ -77,7 +99,7 @@ fn stated_path(rules: &Rules) -> Option<&str> {
 
 /// Whether a template may render `path`.
 fn may_render(template: &str, path: &str) -> bool {
-    let is_normalised = template.contains("/.");
+    let is_normalised = template.contains("/.") || template.contains("//");
     is_normalised || format!("{}/", path.trim_matches('/')).starts_with(constant(template))
 }
 
@@ -104,6 +126,7 @@ mod tests {
     #[case::no_slash("experiments/get", "/experiments/get", true)]
     #[case::slash("/experiments/", "/experiments", true)]
     #[case::can_be_encoded("/a b/x", "/a%20b/y", true)]
+    #[case::slashes("/a//b", "/a/b", true)]
     #[case::dots("/a/../b", "/b", true)]
     fn what_a_template_may_render(#[case] template: &str, #[case] path: &str, #[case] expected: bool) {
         assert_eq!(may_render(template, path), expected);

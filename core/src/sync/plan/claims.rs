@@ -11,7 +11,7 @@ use super::broken::Broken;
 use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::payload::Value;
-use crate::repository::{self, ResourceFile};
+use crate::repository::{self, RepositoryError, ResourceFile};
 use crate::sync::model::{SyncError, Wanted};
 use crate::sync::observe::{Remote, desired};
 use crate::sync::tasks::blocking;
@@ -143,24 +143,24 @@ impl Claims {
             let mut collections: BTreeMap<LogicalPath, Collection> = BTreeMap::new();
             for file in listing.resources {
                 let Some(path) = file.path.parent() else { continue };
-                let collection = collections.entry(path.clone()).or_default();
-                match session.metadata.rules(&file.path) {
-                    Ok(rules) => {
-                        collection.addressed |= states_address(&rules);
-                        collection.members.push(file);
-                    }
-                    Err(error) => {
-                        let why = SyncError::from(error).to_string();
-                        collection.broken.push(Broken { why, collection: path, rules: None });
-                    }
-                }
+                let collection = collections.entry(path).or_default();
+                // If the rules cannot be read, the comparison fails.
+                let rules = session.metadata.rules(&file.path);
+                collection.addressed |= rules.is_ok_and(|rules| states_address(&rules));
+                collection.members.push(file);
             }
             for (path, error) in listing.broken {
-                let rules = session.metadata.rules(&path).ok();
+                // The place of a directory without a usable name is that of its parent.
+                let is_named = !matches!(
+                    error,
+                    RepositoryError::DirectoryName { .. } | RepositoryError::NameNotUtf8 { .. }
+                );
+                let rules = session.metadata.rules(&path).ok().filter(|_| is_named);
                 let path = path.parent().unwrap_or(path);
                 let collection = collections.entry(path.clone()).or_default();
-                collection.addressed |= rules.as_ref().is_some_and(|rules| states_address(rules));
-                collection.broken.push(Broken { why: error.to_string(), collection: path, rules });
+                collection.addressed |= rules.as_ref().is_none_or(|rules| states_address(rules));
+                let (why, depth) = (error.to_string(), path.segments().count());
+                collection.broken.push(Broken { why, depth, located: None, rules });
             }
             Ok(collections)
         })
@@ -171,7 +171,7 @@ impl Claims {
     async fn read(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Compared, SyncError> {
         let located = self.remote.located(path).await.map_err(|error| error.to_string());
         let (members, remote) = (members.to_vec(), Arc::clone(&self.remote));
-        let (runtime, collection) = (Handle::current(), path.clone());
+        let (runtime, depth) = (Handle::current(), path.segments().count());
         blocking(path.clone(), move || {
             let mut compared = Compared::default();
             for file in members {
@@ -184,7 +184,7 @@ impl Claims {
                     Ok(claim) => compared.claims.extend(claim),
                     Err(why) => {
                         let rules = remote.session.metadata.rules(&path).ok();
-                        compared.broken.push(Broken { why, collection: collection.clone(), rules });
+                        compared.broken.push(Broken { why, depth, located: located.clone().ok(), rules });
                     }
                 }
             }
