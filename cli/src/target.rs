@@ -52,6 +52,10 @@ impl PathArguments {
     /// Returns the path, which is required and may have `_` for any segment.
     pub fn selector(&self, invocation: &Invocation) -> Result<RawPath, Failure> {
         let text = self.text()?.ok_or_else(|| missing(invocation))?;
+        // A selector has no white space around it, and a name may end with it.
+        if text.ends_with(char::is_whitespace) {
+            return Err(Failure::invalid(format!("the path \"{text}\" ends with white space; remove it")));
+        }
         Ok(RawPath::parse(text)?)
     }
 
@@ -65,11 +69,11 @@ impl PathArguments {
         Self { positional: None, flag: self.flag.clone() }
     }
 
-    /// Returns the path without white space around it. The argument and the flag must be the same text.
+    /// Returns the path as [`trimmed`]. The argument and the flag must be the same text.
     fn text(&self) -> Result<Option<&str>, Failure> {
-        let given = |text: &&str| !text.is_empty();
-        let positional = self.positional.as_deref().map(str::trim).filter(given);
-        let flag = self.flag.as_deref().map(str::trim).filter(given);
+        let given = |text: &&str| !text.trim().is_empty();
+        let positional = self.positional.as_deref().map(trimmed).filter(given);
+        let flag = self.flag.as_deref().map(trimmed).filter(given);
         match (positional, flag) {
             (Some(positional), Some(flag)) if positional != flag => Err(Failure::invalid(format!(
                 "path mismatch between positional argument and --path: \"{positional}\" and \"{flag}\"; \
@@ -78,6 +82,11 @@ impl PathArguments {
             (positional, flag) => Ok(positional.or(flag)),
         }
     }
+}
+
+/// Returns a path without white space before it, and without the end of a line after it. A name may end with a space.
+pub fn trimmed(path: &str) -> &str {
+    path.trim_start().trim_end_matches(['\r', '\n'])
 }
 
 fn missing(invocation: &Invocation) -> Failure {

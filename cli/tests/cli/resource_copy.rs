@@ -215,7 +215,7 @@ fn a_resource_with_declared_children_is_copied(#[case] path: &str, #[case] live:
     let child = format!("{}/tills/t1/resource.json", path.trim_start_matches('/'));
     let world = World::new(&["/shops"], &[(&child, "{}")]);
     world.live(path, live);
-    let run = world.run(&["resource", "copy", path, " /copies/c1 ", "--override-attributes", "/id=c1"]);
+    let run = world.run(&["resource", "copy", path, " /copies/c1", "--override-attributes", "/id=c1"]);
     assert_eq!(run.code, 0, "{run}");
     assert!(world.declared("copies/c1/resource.json").is_some());
 }

@@ -298,3 +298,27 @@ fn a_resource_with_items_is_one_resource(
     assert_eq!(run.code, 0, "{run}");
     assert!(world.declared(saved).is_some(), "{:?}", files(&world));
 }
+
+/// The resource has an array of objects, and metadata describes members directly below it.
+#[test]
+fn a_resource_with_members_is_one_resource() {
+    let world = World::new(&["/config"], &[("config/main/_/metadata.yaml", "resource: {id: /id}")]);
+    world.live("/config/main", r#"{"name": "x", "mode": "strict", "sections": [{"id": "s1"}]}"#);
+    let run = world.run(&["resource", "save", "/config/main"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared("config/main/resource.json").unwrap().contains("strict"));
+}
+
+/// A name may end with a space, so that it is another resource.
+#[rstest]
+#[case(&["resource", "save", "/shops/rio "])]
+#[case(&["resource", "metadata", "unset", "/shops/rio "])]
+#[case(&["resource", "delete", "/shops/rio ", "--yes"])]
+fn a_path_with_a_space_at_the_end_is_another_one(#[case] args: &[&str]) {
+    let world = shops();
+    let run = world.run(args);
+    assert!(run.code != 0, "{run}");
+    assert!(world.writes().is_empty() && files(&world).is_empty());
+    let run = world.run(&["resource", "get", " /shops/rio\r\n"]);
+    assert_eq!(run.code, 0, "{run}");
+}

@@ -110,7 +110,9 @@ fn are_not_emptied_by_an_editor() {
 /// The list is in an object without a member `items`.
 #[rstest]
 #[case::single(&["save", "/apps", "--mode", "single"])]
+#[case::auto(&["save", "/apps"])]
 #[case::copy(&["copy", "/apps", "/others"])]
+#[case::edit(&["edit", "/apps", "--editor", "true"])]
 fn are_not_written_from_another_envelope(#[case] args: &[&str]) {
     let server = ApiServer::start(&["/apps"], |request, store| {
         if request.is("GET", "/apps") {
@@ -124,7 +126,7 @@ fn are_not_written_from_another_envelope(#[case] args: &[&str]) {
     let run = place.run(&[&["resource"], args].concat());
     assert_eq!(run.code, 2, "{run}");
     assert!(!place.has("apps/resource.json") && !place.has("others"), "{run}");
-    let saved = place.run(&["resource", "save", "/apps"]);
+    let saved = place.run(&["resource", "save", "/apps/"]);
     let file = std::fs::read_to_string(place.home.path("repo/apps/a/resource.json")).unwrap();
     assert!(saved.code == 0 && file.contains("{{secret .}}"), "{saved}\n{file}");
 }
@@ -139,4 +141,30 @@ fn of_a_part_do_not_make_a_resource_a_list() {
     assert!(run.code == 0 && world.declared("orders/7/resource.json").is_some(), "{run}");
     let run = world.run(&["resource", "save", "/orders/7", "--force"]);
     assert!(!run.stderr.contains("is a list"), "{run}");
+}
+
+/// Only metadata of its name declares the secret, and the path has its id.
+#[rstest]
+#[case::save(&["save", "/apps/7"])]
+#[case::copy(&["copy", "/apps/7", "/others/7"])]
+#[case::edit(&["edit", "/apps/7", "--editor", "true"])]
+fn of_a_name_count_at_the_id(#[case] args: &[&str]) {
+    let names = ("apps/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let world = World::with_store(&["/apps"], &[names, ("apps/acme/metadata.yaml", PIN)]);
+    world.live("/apps/7", r#"{"id": "7", "name": "acme", "pin": "canary-7"}"#);
+    let run = world.run(&[&["resource"], args].concat());
+    assert!(run.code == 2 && run.stderr.contains("secrets") && !run.stderr.contains("canary"), "{run}");
+    assert_eq!(world.declared("apps/7/resource.json"), None);
+    assert_eq!(world.declared("others/7/resource.json"), None);
+}
+
+/// An attribute of the resource has the name of a secret of the members below it.
+#[test]
+fn of_members_are_not_searched_in_their_parent() {
+    let files = [("orgs/_/_/metadata.yaml", PIN), ("orgs/_/metadata.yaml", PIN)];
+    let world = World::with_store(&["/orgs"], &files);
+    world.live("/orgs/acme", r#"{"id": "acme", "pin": "canary-7", "smtp": {"pin": "public"}}"#);
+    let run = world.run(&["resource", "save", "/orgs/acme"]);
+    let file = world.declared("orgs/acme/resource.json").unwrap_or_default();
+    assert!(run.code == 0 && file.contains("{{secret .}}") && file.contains("public"), "{run}\n{file}");
 }

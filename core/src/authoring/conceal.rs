@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::{self, Declaration};
-use super::items::{is_list, items_of, name};
+use super::items::{is_list, items_of, name, names_itself};
 use super::masked::{holds_mask, is_mask};
 use super::{AuthoringError, Batch, Draft};
 use crate::metadata::{Metadata, Rules};
@@ -12,8 +12,7 @@ use crate::payload::pointer::{Pointer, array_index};
 use crate::payload::{Descriptor, Value, encode};
 use crate::repository::{Save, Store};
 use crate::secrets::{
-    PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, mask, mask_list,
-    whole_placeholder, whole_secret,
+    PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, whole_placeholder, whole_secret,
 };
 
 /// The attributes of payloads that are moved to the secret store.
@@ -226,20 +225,25 @@ impl Candidates {
 /// Fails if the draft is a list, and metadata declares a secret in an item: the placeholder would be that of the list.
 fn check_items(metadata: &Metadata, draft: &Draft, own: &Rules) -> Result<(), AuthoringError> {
     let (path, payload) = (&draft.path, &draft.payload);
-    if !metadata.has_wildcard_child(path)? && !is_list(metadata, path, payload)? {
+    if names_itself(metadata, path, payload)? {
         return Ok(());
     }
-    let own_attributes = &own.resolved().secret_attributes;
-    let is_object = payload.as_object().is_some();
-    let kept = if is_object { mask(payload.clone(), own_attributes) } else { payload.clone() };
-    let mut exposed = mask_list(kept.clone(), own_attributes) != kept;
-    for (index, item) in items_of(&kept).unwrap_or_default().iter().enumerate() {
+    let mut exposed = false;
+    if metadata.has_wildcard_child(path)? || is_list(metadata, path, payload)? {
+        exposed = payload.children().any(|child| any_readable(child, &own.resolved().secret_attributes));
+    }
+    for (index, item) in items_of(payload).unwrap_or_default().iter().enumerate() {
         let name = name(own, item).unwrap_or_else(|| index.to_string());
         let Ok(path) = path.join(&name) else { continue };
         let rules = metadata.rules(&path)?;
         exposed |= rules.resolved().secret || readable(item, &rules.resolved().secret_attributes).is_some();
     }
     if exposed { Err(AuthoringError::SecretInList(path.clone())) } else { Ok(()) }
+}
+
+/// Whether `payload` or an object in it has a value at one of these attributes, as [`readable`] decides.
+pub fn any_readable(payload: &Value, attributes: &[Pointer]) -> bool {
+    readable(payload, attributes).is_some() || payload.children().any(|child| any_readable(child, attributes))
 }
 
 /// Returns the first of these attributes that has a value in `payload`. Empty texts, placeholders and the masks of servers

@@ -16,12 +16,18 @@ pub fn is_list(metadata: &Metadata, path: &LogicalPath, payload: &Value) -> Resu
     if items_of(payload).is_none() {
         return Ok(false);
     }
+    Ok(metadata.has_wildcard_child(path)? || !names_itself(metadata, path, payload)?)
+}
+
+/// Whether an object has the name of the resource at `path`.
+pub(super) fn names_itself(
+    metadata: &Metadata,
+    path: &LogicalPath,
+    payload: &Value,
+) -> Result<bool, AuthoringError> {
     let rules = metadata.rules(path)?;
     let own_name = rules.path_names().decode(path.name());
-    let has_members = metadata.has_wildcard_child(path)?;
-    let has_name =
-        stated_names(&rules, payload).chain(well_known_names(payload)).any(|name| name == own_name);
-    Ok(has_members || !has_name)
+    Ok(stated_names(&rules, payload).chain(well_known_names(payload)).any(|name| name == own_name))
 }
 
 pub(super) fn items_of(payload: &Value) -> Option<&[Value]> {

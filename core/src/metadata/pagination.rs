@@ -281,8 +281,8 @@ impl Pager<'_> {
         }
         lacks |= pages.into_iter().any(|pages| pages > self.pages);
         complete |= flags(page.answer, &LAST).any(|last| last);
-        let ends = flags(page.answer, &LAST).chain(flags(page.answer, &ENDED));
-        let continues = page.unreadable_links || page.continues || lacks || ends.into_iter().any(|end| !end);
+        let mut ends = flags(page.answer, &LAST).chain(flags(page.answer, &ENDED));
+        let continues = page.unreadable_links || page.continues || lacks || ends.any(|end| !end);
         // Pages with numbers are requested as metadata states.
         let is_numbered = self.rules.pagination().is_some_and(|pagination| pagination.numbered().is_some());
         let only_urls = is_numbered || states_end(page.answer);

@@ -24,6 +24,7 @@ const BY_PARENT: &str = "operations: {get: {path: '/{{/parent/number}}/m1'}}";
 #[case::other_collection("other/_", ELSEWHERE, "other/o1", true)]
 #[case::same_collection("models/m2", BY_QUERY, "models/m2", false)]
 #[case::beside_its_collection("featured/_", BESIDE, "featured/m1", false)]
+#[case::metadata("featured/_", "resource: [", "featured/m1", false)]
 #[case::other_slashes("experiments/_", SLASHES, "experiments/e1", false)]
 #[case::unknown_path("experiments/_", BY_PARENT, "experiments/e1", false)]
 #[case::collection_with_the_same_name("a/models/_", "resource: {id: '{{/number}}x'}", "a/models/m1", false)]
@@ -85,4 +86,36 @@ async fn a_twin_with_metadata_that_cannot_be_read_is_kept() {
     assert!(report.stats.pruned == 0 || server.get("/items/7").is_none(), "{report:?}");
     let named = report.failures.iter().any(|failure| failure.path.as_str() == "/groups/a/items/7");
     assert!(named || server.count("DELETE") == 0, "{report:?}");
+}
+
+/// The address of its deletion is that of the candidate.
+#[rstest]
+#[tokio::test]
+async fn a_resource_with_the_address_of_the_deletion_is_kept(
+    #[values(r#"{"id": "m1"}"#, "{")] payload: &str,
+) {
+    let server = ApiServer::rest(&["/models", "/view"], Ids::Stated("id"));
+    server.put("/models/m1", json!({"id": "m1"}));
+    server.put("/view/m1", json!({"id": "m1", "seen": true}));
+    let metadata = "operations: {get: {path: '/view/{{/id}}'}, update: {path: '/models/{{/id}}'}, delete: {path: '/models/{{/id}}'}}";
+    let files = [("new/_/metadata.yaml", metadata), ("new/m1/resource.json", payload)];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[("/models/m1", r#"{"id": "m1"}"#)]).await;
+    assert_eq!(server.count("DELETE"), 0, "{report:?}");
+}
+
+/// A commit renames the directory of a parent from its id to its name.
+#[tokio::test]
+async fn a_member_directly_below_a_renamed_parent_is_kept() {
+    let server = ApiServer::rest(&["/orgs", "/orgs/*"], Ids::Stated("id"));
+    server.put("/orgs/7", json!({"id": "7", "name": "acme"}));
+    server.put("/orgs/7/settings", json!({"id": "settings"}));
+    let files = [
+        ("orgs/_/metadata.yaml", "resource: {id: /id, alias: /name}"),
+        ("orgs/acme/resource.json", r#"{"name": "acme"}"#),
+        ("orgs/acme/settings/resource.json", r#"{"id": "settings"}"#),
+    ];
+    let world = World::new(Config::default(), &files);
+    let report = world.sync_on(server.url(), &[("/orgs/7/settings", r#"{"id": "settings"}"#)]).await;
+    assert_eq!(server.count("DELETE"), 0, "{report:?}");
 }

@@ -231,35 +231,3 @@ async fn a_deletion_meets_another_resource(
     assert_eq!(world.writes(), [format!("DELETE {path} 412")]);
     assert_eq!(world.live(other_path), other);
 }
-
-/// A server that demands `If-Match`.
-#[rstest]
-#[case::same_address("")]
-#[case::query("operations: {get: {query: {deep: '1'}}, delete: {query: {force: '1'}}}")]
-#[tokio::test]
-async fn a_write_with_another_query_than_the_read_has_the_version(
-    #[case] operations: &str,
-    #[values(true, false)] deletes: bool,
-) {
-    let server = ApiServer::start(&["/shops"], |request, store| {
-        let guarded = request.headers.get("if-match").is_some_and(|tag| tag == "\"v1\"");
-        let by_id = Request { path: request.path.replace("/rio", "/7"), ..request.clone() };
-        if request.is_write() && !guarded {
-            Answer::empty(428)
-        } else {
-            by_id.rest(store, Ids::Stated("id")).header("etag", "\"v1\"")
-        }
-    });
-    server.put("/shops/7", json(r#"{"id":"7","name":"rio","tier":"free"}"#));
-    let metadata = format!("resource: {{id: /id, alias: /name}}\n{operations}");
-    let world = World::new(Config::default(), &[("shops/_/metadata.yaml", &metadata)]);
-    let declared = r#"{"name":"rio","tier":"gold"}"#;
-    let candidates = [("/shops/rio", declared)];
-    if !deletes {
-        world.declare("shops/rio/resource.json", declared);
-    }
-    let options = Options { allow_empty: true, ..Options::default() };
-    let report = world.sync_with(server.url(), if deletes { &candidates } else { &[] }, &options).await;
-    assert_eq!((report.stats.pruned + report.stats.updated, report.stats.failed), (1, 0), "{report:?}");
-    assert_eq!(server.writes().len(), 1, "{:?}", server.writes());
-}

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use clap::Args;
-use declarest_core::authoring::{Batch, Draft, SecretOptions, check_texts, readable};
+use declarest_core::authoring::{Batch, Draft, SecretOptions, check_texts};
 use declarest_core::metadata::document::merge;
 use declarest_core::metadata::includes::referenced;
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
-use declarest_core::repository::{
-    MAX_PAYLOAD, RepositoryError, declares_at_least, metadata_place, resource_file,
-};
-use declarest_core::secrets::{decode_file, encode_file, is_placeholder, mask};
+use declarest_core::repository::{MAX_PAYLOAD, RepositoryError, declares_at_least, resource_file};
+use declarest_core::secrets::{decode_file, encode_file, is_placeholder};
 
 use super::change::Change;
-use super::item::Item;
+use super::item::{Declared, Item};
 use super::read::{self, View};
 use super::targets::{mismatch, other_name};
 use crate::editor::{Editor, EditorError};
@@ -24,7 +22,7 @@ use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::repository::{Authoring, MessageArgument, Push};
-use crate::target::{EditArguments, PathArguments, Target};
+use crate::target::{EditArguments, PathArguments, Target, trimmed};
 use crate::workspace::Workspace;
 
 #[derive(Debug, Args)]
@@ -52,8 +50,8 @@ struct Source {
     path: LogicalPath,
     payload: Value,
     descriptor: Option<Descriptor>,
-    /// Whether it was read from the server.
-    observed: bool,
+    /// The secrets that metadata declares, if it was read from the server.
+    observed: Option<Declared>,
 }
 
 /// Copies a resource to another path of the repository.
@@ -81,11 +79,11 @@ pub fn copy(arguments: &CopyArguments, invocation: &Invocation) -> Result<(), Fa
         }
         let Source { payload, descriptor, observed, .. } = source;
         let draft = Draft { descriptor, ..Draft::new(target, payload) };
-        if observed {
+        if let Some(declared) = &observed {
             check_texts(&draft.path, &draft.payload, &given)?;
-            check_secrets(&workspace, &path.path, &draft)?;
+            declared.check(&workspace, &draft)?;
         }
-        save(&workspace, authoring, draft, observed, arguments.force).await
+        save(&workspace, authoring, draft, observed.is_some(), arguments.force).await
     })
 }
 
@@ -120,12 +118,13 @@ async fn edit_in(
     if format.payload_type.class() == Class::Binary {
         return Err(Failure::invalid(format!("{path} is binary; save a file with \"resource save -f\"")));
     }
-    let stored = if observed {
-        check_texts(&path, &payload, &Value::Null)?;
-        check_shown(&workspace, &path, &payload)?;
-        None
-    } else {
-        text(&workspace, &path)?
+    let stored = match &observed {
+        Some(declared) => {
+            check_texts(&path, &payload, &Value::Null)?;
+            declared.check_shown(&path, &payload)?;
+            None
+        }
+        None => text(&workspace, &path)?,
     };
     let before = stored.clone().map_or_else(|| encode_file(format.payload_type, &payload), Ok)?;
     let name = format!("the resource {path}");
@@ -140,7 +139,8 @@ async fn edit_in(
         return Ok(None);
     }
     authoring.lock()?;
-    let is_same = workspace.declared(&path)?.map(|now| now.payload) == (!observed).then(|| payload.into());
+    let is_same =
+        workspace.declared(&path)?.map(|now| now.payload) == observed.is_none().then(|| payload.into());
     if !is_same || stored.is_some() && text(&workspace, &path)? != stored {
         return Err(EditorError::Changed(name).into());
     }
@@ -173,7 +173,7 @@ impl CopyArguments {
         let target = target.ok_or_else(|| {
             invocation.usage("target path is required: give it as TARGET-PATH or with --target-path")
         })?;
-        Ok((source, LogicalPath::parse(target.trim())?))
+        Ok((source, LogicalPath::parse(trimmed(&target))?))
     }
 }
 
@@ -192,7 +192,7 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     if let Some(resource) = workspace.declared(path)? {
         let payload = Arc::unwrap_or_clone(resource.payload);
         let (path, descriptor) = (resource.path, resource.descriptor);
-        return Ok(Source { path, payload, descriptor, observed: false });
+        return Ok(Source { path, payload, descriptor, observed: None });
     }
     let is_collection = || {
         Failure::invalid(format!(
@@ -213,36 +213,8 @@ async fn source(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<Source,
     }
     let item = Item::observed(path, observed, &workspace.metadata)?;
     let descriptor = item.format().cloned();
-    Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed: true })
-}
-
-/// Fails if a resource of the server has declared secrets, because the file of an editor would show them.
-fn check_shown(workspace: &Workspace<'_>, path: &LogicalPath, payload: &Value) -> Result<(), Failure> {
-    let rules = workspace.metadata.rules(path)?;
-    if !rules.resolved().secret && readable(payload, &rules.resolved().secret_attributes).is_none() {
-        return Ok(());
-    }
-    Err(Failure::invalid(format!(
-        "{path} has declared secrets, which the file of an editor would show; save it with \"resource save\", then edit it"
-    )))
-}
-
-/// Fails if metadata declares a secret in the source, which was read from the server, and not in its copy.
-fn check_secrets(workspace: &Workspace<'_>, source: &LogicalPath, copy: &Draft) -> Result<(), Failure> {
-    let (of_source, of_copy) = (workspace.metadata.rules(source)?, workspace.metadata.rules(&copy.path)?);
-    let (of_source, of_copy) = (of_source.resolved(), of_copy.resolved());
-    let concealed = mask(copy.payload.clone(), &of_copy.secret_attributes);
-    let field = match readable(&concealed, &of_source.secret_attributes) {
-        _ if of_copy.secret => return Ok(()),
-        _ if of_source.secret => "resource.secret".to_owned(),
-        Some(at) => format!("{at} in resource.secretAttributes"),
-        None => return Ok(()),
-    };
-    let file = metadata_place(&copy.path.parent().unwrap_or_else(LogicalPath::root));
-    Err(Failure::invalid(format!(
-        "metadata declares a secret of {source} that it does not declare for {}; state {field} in {file}",
-        copy.path
-    )))
+    let observed = Some(Declared::of(&item));
+    Ok(Source { path: path.clone(), payload: item.payload, descriptor, observed })
 }
 
 /// Returns the text of the resource's file, so that its comments are kept; `None` if the file includes others.

@@ -1,17 +1,18 @@
 //! Resources that were read, and their forms in output.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clap::Args;
-use declarest_core::authoring::Draft;
+use declarest_core::authoring::{Draft, any_readable};
 use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::{Document, compact};
 use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
-use declarest_core::repository;
+use declarest_core::repository::{self, metadata_place};
 use declarest_core::secrets::{PLACEHOLDER, Scope, SecretReader, has_any, mask, mask_list};
 use declarest_core::sync::{Members, Observed, Resource};
 
@@ -186,6 +187,53 @@ impl Item {
             (alias, "") => alias.to_owned(),
             (alias, id) => format!("{alias:width$} ({id})"),
         }
+    }
+}
+
+/// The secrets that metadata declares for a resource of the server, by each path that it was found by.
+pub struct Declared {
+    path: LogicalPath,
+    secret: bool,
+    attributes: Vec<Pointer>,
+}
+
+impl Declared {
+    pub fn of(item: &Item) -> Self {
+        // Several documents may declare one attribute.
+        let attributes = item.secret_attributes.iter().cloned().collect::<BTreeSet<_>>();
+        Self { path: item.path.clone(), secret: item.secret, attributes: attributes.into_iter().collect() }
+    }
+
+    /// Fails if metadata does not declare these secrets for the `draft`, which has them.
+    pub fn check(&self, workspace: &Workspace<'_>, draft: &Draft) -> Result<(), Failure> {
+        let rules = workspace.metadata.rules(&draft.path)?;
+        let target = rules.resolved();
+        let attributes = self.attributes.iter().filter(|at| !target.secret_attributes.contains(at));
+        let attributes: Vec<Pointer> = attributes.cloned().collect();
+        if target.secret || !self.secret && !any_readable(&draft.payload, &attributes) {
+            return Ok(());
+        }
+        let file = metadata_place(&draft.path.parent().unwrap_or_else(LogicalPath::root));
+        let fields = attributes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let field = if self.secret {
+            "resource.secret".to_owned()
+        } else {
+            format!("{fields} in resource.secretAttributes")
+        };
+        Err(Failure::invalid(format!(
+            "metadata declares secrets of {} that it does not declare for {}; state {field} in {file}",
+            self.path, draft.path
+        )))
+    }
+
+    /// Fails if `payload` has them, because the file of an editor would show them.
+    pub fn check_shown(&self, path: &LogicalPath, payload: &Value) -> Result<(), Failure> {
+        if !self.secret && !any_readable(payload, &self.attributes) {
+            return Ok(());
+        }
+        Err(Failure::invalid(format!(
+            "{path} has declared secrets, which the file of an editor would show; save it with \"resource save\", then edit it"
+        )))
     }
 }
 

@@ -93,8 +93,7 @@ async fn list(remote: &Remote, path: &LogicalPath, view: View<'_>) -> Result<Mem
     remote.list_without(path, &|member, entry| view.excludes(member, entry)).await?.all_read()
 }
 
-/// Returns the members of a collection whose address answered with a list, or which has members by metadata, if all of
-/// them have names.
+/// Returns the members of a collection whose address answered with a list, if all of them have names.
 pub async fn members_of(
     workspace: &Workspace<'_>,
     observed: &Observed,
@@ -102,8 +101,7 @@ pub async fn members_of(
     view: View<'_>,
 ) -> Result<Option<Members>, Failure> {
     let Some(payload) = observed.payload.as_ref() else { return Ok(None) };
-    let metadata = &workspace.metadata;
-    if !metadata.has_wildcard_child(path)? && !is_list(metadata, path, payload)? {
+    if !is_list(&workspace.metadata, path, payload)? {
         return Ok(None);
     }
     let members = list(&*workspace.remote()?, path, view).await.ok();

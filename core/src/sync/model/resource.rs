@@ -404,25 +404,26 @@ pub(crate) fn add_texts(value: &Value, texts: &mut Vec<Secret>) {
     }
 }
 
-/// The version of a resource from a read: its strong entity tag (RFC 9110 §8.8.3) and its path.
+/// The version of a resource from a read: its strong entity tag (RFC 9110 §8.8.3) and its address.
 #[derive(Clone, Debug)]
 pub struct Version {
     tag: HeaderValue,
     path: String,
+    query: Vec<(String, String)>,
 }
 
 impl Version {
     /// Returns the version that `response` to the read `request` states, if any.
     pub(crate) fn of(request: &Request, response: &Response) -> Option<Box<Self>> {
-        Some(Box::new(Self { tag: response.etag.clone()?, path: request.path.clone() }))
+        let tag = response.etag.clone()?;
+        Some(Box::new(Self { tag, path: request.path.clone(), query: request.query.clone() }))
     }
 
     /// Adds `If-Match` to `request` (RFC 9110 §13.1.1) and returns the tag. Returns `None` if metadata states the
-    /// header, or if the request has another path. It may have another query: if the tag means nothing there, a
-    /// rejected write is sent again without it.
+    /// header or if the request has another address.
     pub(crate) fn guard(&self, request: &mut Request) -> Option<HeaderValue> {
         let stated = request.headers.iter().any(|(name, _)| *name == IF_MATCH);
-        if stated || request.path != self.path {
+        if stated || request.path != self.path || request.query != self.query {
             return None;
         }
         request.headers.push((IF_MATCH, self.tag.clone()));
@@ -442,14 +443,26 @@ mod tests {
 
     use super::*;
 
-    #[rstest]
-    #[case::default("/a/b", None, &["\"v1\""])]
-    #[case::elsewhere("/a/c", None, &[])]
-    #[case::stated("/a/b", Some("*"), &["*"])]
-    fn guards(#[case] path: &str, #[case] stated: Option<&'static str>, #[case] expected: &[&str]) {
-        let version = Version { tag: HeaderValue::from_static("\"v1\""), path: "/a/b".to_owned() };
+    fn request(path: &str, query: &[(&str, &str)], stated: Option<&'static str>) -> Request {
+        let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let headers = stated.map(|tag| (IF_MATCH, HeaderValue::from_static(tag))).into_iter().collect();
-        let mut request = Request { headers, ..Request::new(Method::PUT, path) };
+        Request { query, headers, ..Request::new(Method::PUT, path) }
+    }
+
+    #[rstest]
+    #[case::same("/a/b", &[], None, &["\"v1\""])]
+    #[case::elsewhere("/a/c", &[], None, &[])]
+    #[case::another_view("/a/b", &[("view", "full")], None, &[])]
+    #[case::stated("/a/b", &[], Some("*"), &["*"])]
+    fn guards(
+        #[case] path: &str,
+        #[case] query: &[(&str, &str)],
+        #[case] stated: Option<&'static str>,
+        #[case] expected: &[&str],
+    ) {
+        let version =
+            Version { tag: HeaderValue::from_static("\"v1\""), path: "/a/b".to_owned(), query: Vec::new() };
+        let mut request = request(path, query, stated);
         let guarded = version.guard(&mut request);
         let sent: Vec<&str> = request.headers.iter().map(|(_, value)| value.to_str().unwrap()).collect();
         assert_eq!(sent, expected);

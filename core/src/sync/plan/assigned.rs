@@ -53,7 +53,11 @@ async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource
         let Ok(path) = collection.child(witness.path.name()) else { return Ok(()) };
         let created = Resource::by_path(path.clone(), remote.rules(&path).await?)?;
         match remote.read_at(&created.with_remote_id(&witness.id)).await {
-            Err(error) if error.category() == Category::NotFound => {}
+            Err(error) if error.category() == Category::NotFound => {
+                if let Some(written) = &remote.session.written {
+                    written.find(&witness.path);
+                }
+            }
             Err(error) => return Err(error),
             Ok(_) => {
                 // For later processes.

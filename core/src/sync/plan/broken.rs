@@ -13,14 +13,28 @@ use crate::sync::model::SyncError;
 pub struct Broken {
     pub why: String,
     /// The number of segments of the path of its collection.
-    pub depth: usize,
+    depth: usize,
     /// Its collection on the server, unless metadata states another one; `None` if it is unknown.
-    pub located: Option<LogicalPath>,
-    /// `None` if its metadata or its path cannot be read.
-    pub rules: Option<Arc<Rules>>,
+    located: Option<LogicalPath>,
+    /// `None` if its metadata cannot be read, or if it may be anywhere.
+    rules: Option<Arc<Rules>>,
 }
 
 impl Broken {
+    /// `collection` is its collection in Git.
+    pub fn new(
+        why: String,
+        collection: &LogicalPath,
+        located: Option<LogicalPath>,
+        rules: Option<Arc<Rules>>,
+    ) -> Self {
+        // An address relative to a parent of the collection has no constant part.
+        let climbs =
+            |rules: &Arc<Rules>| stated_paths(rules).any(|path| path.starts_with('.') && path.contains(".."));
+        let rules = rules.filter(|rules| !climbs(rules));
+        Self { why, depth: collection.segments().count(), located, rules }
+    }
+
     pub fn error(&self) -> SyncError {
         not_comparable(&self.why)
     }
@@ -28,24 +42,31 @@ impl Broken {
     /// Whether it may be a resource in `collection` of the server that is read at the path `address`. It is another one if
     /// the constant parts of its own addresses differ from both.
     pub fn may_be(&self, collection: &str, address: Option<&str>) -> bool {
-        let Some(rules) = self.comparable().filter(|rules| !rules.reads_from_list()) else { return true };
-        let is_at = |address| match stated_path(rules) {
-            Some(stated) => may_render(stated, address),
-            None => parents(address).any(|parent| self.may_be_in(rules, parent)),
+        let Some(rules) = self.rules.as_ref().filter(|rules| !rules.reads_from_list()) else { return true };
+        let read = rules.resolved().operation(OperationName::Get).path.as_deref();
+        let is_in = |parent: &str| self.may_be_in(rules, parent);
+        let is_at = |address: &str| {
+            absolute_paths(rules).any(|stated| may_render(stated, address))
+                || match read {
+                    None => parents(address).last().is_some_and(is_in),
+                    // It may have several segments below its collection.
+                    Some(path) if path.starts_with('.') => parents(address).any(is_in),
+                    Some(_) => false,
+                }
         };
         self.may_be_in(rules, collection) || address.is_some_and(is_at)
     }
 
-    /// Whether it may have its address, or its collection, at or below the path `removed` of the server.
+    /// Whether it may have one of its addresses, or its collection, at or below the path `removed` of the server.
     pub fn may_be_below(&self, removed: &str) -> bool {
-        let Some(rules) = self.comparable() else { return true };
+        let Some(rules) = &self.rules else { return true };
         let removed = removed.trim_matches('/');
         let is_below = |stated: &str| may_render(stated, removed) || constant(stated).starts_with(removed);
         let has_collection_below = match rules.resolved().remote_collection_path.as_deref() {
             Some(stated) => is_below(stated),
             None => removed.split('/').count() <= self.depth,
         };
-        has_collection_below || stated_path(rules).is_some_and(is_below)
+        has_collection_below || absolute_paths(rules).any(is_below)
     }
 
     fn may_be_in(&self, rules: &Rules, collection: &str) -> bool {
@@ -60,15 +81,6 @@ impl Broken {
         };
         remote.len() == self.depth && self.located.as_ref().is_none_or(is_named)
     }
-
-    /// Returns its rules, unless they address it relative to a parent of its collection.
-    fn comparable(&self) -> Option<&Arc<Rules>> {
-        let climbs = |rules: &&Arc<Rules>| {
-            let path = rules.resolved().operation(OperationName::Get).path.as_deref();
-            path.is_some_and(|path| path.starts_with('.') && path.contains(".."))
-        };
-        self.rules.as_ref().filter(|rules| !climbs(rules))
-    }
 }
 
 /// Returns the error of a candidate that cannot be compared with a declared resource.
@@ -76,10 +88,12 @@ pub fn not_comparable(why: &str) -> SyncError {
     SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
 }
 
-/// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names.
-pub fn may_be(collection: &LogicalPath, remote: &str) -> bool {
+/// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names, and
+/// it is a parent itself if it is `of_resource`.
+pub fn may_be(collection: &LogicalPath, of_resource: bool, remote: &str) -> bool {
     let remote = segments(remote);
-    collection.segments().count() == remote.len() && collection.segments().last() == remote.last().copied()
+    let is_named = || collection.segments().last() == remote.last().copied();
+    collection.segments().count() == remote.len() && (of_resource || is_named())
 }
 
 fn segments(path: &str) -> Vec<&str> {
@@ -91,10 +105,15 @@ fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(end, _)| &path[..end])
 }
 
-/// Returns the path of the read that metadata states, unless it is relative to the collection.
-fn stated_path(rules: &Rules) -> Option<&str> {
-    let path = rules.resolved().operation(OperationName::Get).path.as_deref()?;
-    Some(path).filter(|path| !path.starts_with('.'))
+/// Returns the paths of a resource that metadata states.
+fn stated_paths(rules: &Rules) -> impl Iterator<Item = &str> {
+    let operations = [OperationName::Get, OperationName::Update, OperationName::Delete];
+    operations.into_iter().filter_map(|operation| rules.resolved().operation(operation).path.as_deref())
+}
+
+/// Returns those that are not relative to the collection.
+fn absolute_paths(rules: &Rules) -> impl Iterator<Item = &str> {
+    stated_paths(rules).filter(|path| !path.starts_with('.'))
 }
 
 /// Whether a template may render `path`.

@@ -150,7 +150,8 @@ impl Claimants {
         let mut incomparable = None;
         for (path, declared) in self.claims.all(&candidate.path).await? {
             let is_beside = candidate.path.parent().as_ref() == Some(path);
-            if !is_beside && !declared.addressed && !states_address(&at.rules) && !may_be(path, collection) {
+            let has_address = declared.addressed || states_address(&at.rules);
+            if !is_beside && !has_address && !may_be(path, declared.of_resource, collection) {
                 continue;
             }
             let Compared { claims, broken } = self.claims.of(path, declared).await?;

@@ -1,6 +1,6 @@
 //! The names and addresses of all declared resources. Candidates for deletion are compared with them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -28,6 +28,8 @@ pub struct Collection {
     members: Vec<ResourceFile>,
     /// Whether metadata states the address of some of them.
     pub addressed: bool,
+    /// Whether its path is that of a declared resource, which may have another name on the server.
+    pub of_resource: bool,
     /// Members that are known not to be readable.
     broken: Vec<Broken>,
     compared: OnceCell<Compared>,
@@ -144,23 +146,31 @@ impl Claims {
             for file in listing.resources {
                 let Some(path) = file.path.parent() else { continue };
                 let collection = collections.entry(path).or_default();
-                // If the rules cannot be read, the comparison fails.
-                let rules = session.metadata.rules(&file.path);
-                collection.addressed |= rules.is_ok_and(|rules| states_address(&rules));
+                // If the rules cannot be read, the member may be anywhere.
+                collection.addressed |= match session.metadata.rules(&file.path) {
+                    Ok(rules) => states_address(&rules),
+                    Err(_) => true,
+                };
                 collection.members.push(file);
             }
             for (path, error) in listing.broken {
-                // The place of a directory without a usable name is that of its parent.
-                let is_named = !matches!(
-                    error,
-                    RepositoryError::DirectoryName { .. } | RepositoryError::NameNotUtf8 { .. }
-                );
-                let rules = session.metadata.rules(&path).ok().filter(|_| is_named);
-                let path = path.parent().unwrap_or(path);
+                use RepositoryError::{DirectoryName, NameNotUtf8};
+                // The path of a member without a usable name is that of its collection.
+                let (path, any) = match error {
+                    DirectoryName { .. } | NameNotUtf8 { .. } => {
+                        (path.clone(), path.child("0").unwrap_or(path))
+                    }
+                    _ => (path.parent().unwrap_or_else(|| path.clone()), path),
+                };
+                let rules = session.metadata.rules(&any).ok();
                 let collection = collections.entry(path.clone()).or_default();
                 collection.addressed |= rules.as_ref().is_none_or(|rules| states_address(rules));
-                let (why, depth) = (error.to_string(), path.segments().count());
-                collection.broken.push(Broken { why, depth, located: None, rules });
+                collection.broken.push(Broken::new(error.to_string(), &path, None, rules));
+            }
+            let paths: HashSet<LogicalPath> =
+                collections.values().flat_map(|it| &it.members).map(|file| file.path.clone()).collect();
+            for (path, collection) in &mut collections {
+                collection.of_resource = paths.contains(path);
             }
             Ok(collections)
         })
@@ -171,7 +181,7 @@ impl Claims {
     async fn read(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Compared, SyncError> {
         let located = self.remote.located(path).await.map_err(|error| error.to_string());
         let (members, remote) = (members.to_vec(), Arc::clone(&self.remote));
-        let (runtime, depth) = (Handle::current(), path.segments().count());
+        let (runtime, collection) = (Handle::current(), path.clone());
         blocking(path.clone(), move || {
             let mut compared = Compared::default();
             for file in members {
@@ -184,7 +194,8 @@ impl Claims {
                     Ok(claim) => compared.claims.extend(claim),
                     Err(why) => {
                         let rules = remote.session.metadata.rules(&path).ok();
-                        compared.broken.push(Broken { why, depth, located: located.clone().ok(), rules });
+                        let located = located.clone().ok();
+                        compared.broken.push(Broken::new(why, &collection, located, rules));
                     }
                 }
             }

@@ -265,7 +265,8 @@ impl Candidates {
         }
         let is_below = |claim: &&Claim| {
             let is_within = |path: &str| is_within(path, removed);
-            is_within(&claim.collection) || claim.address.as_ref().is_some_and(|at| is_within(&at.path))
+            let addresses = claim.address.iter().chain(claim.addresses.iter().flatten());
+            is_within(&claim.collection) || addresses.into_iter().any(|at| is_within(&at.path))
         };
         let claims = &self.claimants.claims;
         let collections = claims.all(&candidate.path).await?.iter();
