@@ -145,7 +145,6 @@ fn of_a_part_do_not_make_a_resource_a_list() {
 
 /// Only metadata of its name declares the secret, and the path has its id.
 #[rstest]
-#[case::save(&["save", "/apps/7"])]
 #[case::copy(&["copy", "/apps/7", "/others/7"])]
 #[case::edit(&["edit", "/apps/7", "--editor", "true"])]
 fn of_a_name_count_at_the_id(#[case] args: &[&str]) {

@@ -225,13 +225,16 @@ impl Candidates {
 /// Fails if the draft is a list, and metadata declares a secret in an item: the placeholder would be that of the list.
 fn check_items(metadata: &Metadata, draft: &Draft, own: &Rules) -> Result<(), AuthoringError> {
     let (path, payload) = (&draft.path, &draft.payload);
-    if names_itself(metadata, path, payload)? {
+    if !metadata.has_wildcard_child(path)? && !is_list(metadata, path, payload)? {
         return Ok(());
     }
-    let mut exposed = false;
-    if metadata.has_wildcard_child(path)? || is_list(metadata, path, payload)? {
-        exposed = payload.children().any(|child| any_readable(child, &own.resolved().secret_attributes));
-    }
+    let attributes = &own.resolved().secret_attributes;
+    // Objects in a resource are its parts, and those in its arrays may be its members.
+    let mut exposed = if names_itself(metadata, path, payload)? {
+        any_entry_readable(payload, attributes)
+    } else {
+        payload.children().any(|child| any_readable(child, attributes))
+    };
     for (index, item) in items_of(payload).unwrap_or_default().iter().enumerate() {
         let name = name(own, item).unwrap_or_else(|| index.to_string());
         let Ok(path) = path.join(&name) else { continue };
@@ -239,6 +242,15 @@ fn check_items(metadata: &Metadata, draft: &Draft, own: &Rules) -> Result<(), Au
         exposed |= rules.resolved().secret || readable(item, &rules.resolved().secret_attributes).is_some();
     }
     if exposed { Err(AuthoringError::SecretInList(path.clone())) } else { Ok(()) }
+}
+
+/// The same for the entries of arrays in `payload`.
+fn any_entry_readable(payload: &Value, attributes: &[Pointer]) -> bool {
+    let is_array = payload.as_array().is_some();
+    let has = |child: &Value| {
+        if is_array { any_readable(child, attributes) } else { any_entry_readable(child, attributes) }
+    };
+    payload.children().any(has)
 }
 
 /// Whether `payload` or an object in it has a value at one of these attributes, as [`readable`] decides.

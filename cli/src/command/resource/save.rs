@@ -11,7 +11,7 @@ use declarest_core::payload::{Descriptor, PayloadType, Value};
 
 use super::change::Change;
 use super::fetch::{fetch, has_wildcard};
-use super::item::{self, Declared, Exclusions};
+use super::item::{self, Exclusions};
 use super::read::{Read, View};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
@@ -169,14 +169,9 @@ impl SaveArguments {
                     Batch { collection: Some(path), drafts, observed: true }
                 }
                 Read::Resource(item) => {
-                    let (descriptor, declared) = (item.format_of_file(workspace)?, Declared::of(&item));
+                    let descriptor = item.format_of_file(workspace)?;
                     let batch =
                         self.drafts(&workspace.metadata, path.clone(), item.payload, descriptor.as_ref())?;
-                    let is_checked =
-                        |draft: &&Draft| draft.path == path && !self.secret && !self.allow_plaintext;
-                    for draft in batch.drafts.iter().filter(is_checked) {
-                        declared.check(workspace, draft)?;
-                    }
                     // Items of a given payload may state their paths. An answer of the server must not choose them.
                     if let Some(draft) = batch.drafts.iter().find(|draft| !draft.path.is_within(&path)) {
                         return Err(Failure::invalid(format!(

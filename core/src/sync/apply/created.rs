@@ -83,9 +83,10 @@ impl Writer {
         Some(Failure::local(path, "create", FailureReason::NeverConverges, message))
     }
 
-    /// Records for later processes that runs do not find the resource that was created from `desired`, if the server shows it
-    /// `at` its id, so that they notice when it no longer exists. `alias` is the one that the server shows, which may
-    /// differ from the desired one. Returns whether the server shows it: the id may be that of a task, so something else at it does not count.
+    /// Records for later processes that runs do not find the resource that was created from `desired`, if the server
+    /// shows it `at` its id, so that they notice when it no longer exists. `alias` is the one that the server shows, which
+    /// may differ from the desired one. Returns whether the server shows it: the id may be that of a task, so something
+    /// else at it does not count.
     async fn record(
         &self,
         desired: &Resource,

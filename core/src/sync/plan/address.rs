@@ -22,7 +22,12 @@ impl Address {
     /// what the server has.
     pub fn of(evaluation: &Evaluation<'_>, operation: OperationName) -> Result<Self, SyncError> {
         let Request { path, query, body, .. } = request(evaluation, operation, &Value::Null)?;
-        Ok(Self { path, query, body: body.map(|body| body.bytes) })
+        Ok(Self { path: comparable(&path), query, body: body.map(|body| body.bytes) })
+    }
+
+    /// Returns the address with the path at which the resource was read, if it is known.
+    pub fn read_at(self, path: Option<&str>) -> Self {
+        Self { path: path.map_or(self.path, comparable), ..self }
     }
 
     /// Returns the address of the read or, if only a list shows the resource, of the deletion: no request reads it alone.
@@ -39,6 +44,11 @@ impl Address {
     pub fn of_list(evaluation: &Evaluation<'_>, rules: &Rules) -> Option<Self> {
         rules.reads_from_list().then(|| Self::of(evaluation, OperationName::List).ok())?
     }
+}
+
+/// Returns a path without a slash at its end. Servers with one usually treat both alike.
+fn comparable(path: &str) -> String {
+    path.trim_end_matches('/').to_owned()
 }
 
 /// Whether metadata states the address of a resource.

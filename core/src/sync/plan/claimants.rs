@@ -7,8 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::address::{Address, stated_addresses, states_address};
-use super::broken::{Broken, may_be, not_comparable};
-use super::claims::{Claim, Claims, Compared};
+use super::claims::{Claim, Claims, Compared, not_comparable};
 use crate::metadata::OperationName;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -76,13 +75,6 @@ enum Likeness {
 }
 
 impl Place<'_> {
-    /// Whether a declared resource that cannot be compared may be this one. It `is_beside` the candidate as in
-    /// [`Self::likeness`].
-    fn may_be(&self, broken: &Broken, is_beside: bool) -> bool {
-        let address = self.address.as_ref().map(|address| address.path.as_str());
-        is_beside || broken.may_be(self.collection, address)
-    }
-
     fn shares_collection(&self, claim: &Claim) -> bool {
         claim.collection == self.collection || self.listed.is_some() && claim.listed == self.listed
     }
@@ -142,7 +134,7 @@ impl Claimants {
             observed,
             at: &at,
             collection,
-            address: rendered.map(|get| Address { path: read_at.map_or(get.path, str::to_owned), ..get }),
+            address: rendered.map(|get| get.read_at(read_at)),
             listed: Address::of_list(&evaluation, &at.rules),
             addresses: stated_addresses(&at),
             alias: alias.as_ref().unwrap_or(&at.identity.alias),
@@ -155,8 +147,7 @@ impl Claimants {
                 continue;
             }
             let Compared { claims, broken } = self.claims.of(path, declared).await?;
-            let broken = broken.iter().find(|broken| place.may_be(broken, is_beside));
-            incomparable = incomparable.or_else(|| broken.map(Broken::error));
+            incomparable = incomparable.or_else(|| broken.as_deref().map(not_comparable));
             for claim in claims {
                 let likeness = place.likeness(claim, is_beside).filter(|_| claim.path != candidate.path);
                 let is_claimed = match likeness {
@@ -282,4 +273,12 @@ fn shows_one(read: &Observed, observed: &Observed) -> Option<bool> {
     let id = |payload: &Value| observed.at.rules.identity().id().evaluate(payload).ok();
     let has_same_id = || id(own).zip(id(other)).map(|(own, other)| own == other);
     if own == other { Some(true) } else { has_same_id() }
+}
+
+/// Whether a collection without an address in metadata may be `remote`: the ids of parents may differ from their names, and
+/// it is a parent itself if it is `of_resource`.
+fn may_be(collection: &LogicalPath, of_resource: bool, remote: &str) -> bool {
+    let remote: Vec<&str> = remote.trim_matches('/').split_terminator('/').collect();
+    let is_named = || collection.segments().last() == remote.last().copied();
+    collection.segments().count() == remote.len() && (of_resource || is_named())
 }

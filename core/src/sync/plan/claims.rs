@@ -7,7 +7,6 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::address::{Address, has_unfilled_address, stated_addresses, states_address};
-use super::broken::Broken;
 use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -30,8 +29,8 @@ pub struct Collection {
     pub addressed: bool,
     /// Whether its path is that of a declared resource, which may have another name on the server.
     pub of_resource: bool,
-    /// Members that are known not to be readable.
-    broken: Vec<Broken>,
+    /// The reason why a member cannot be compared.
+    broken: Option<String>,
     compared: OnceCell<Compared>,
 }
 
@@ -39,7 +38,8 @@ pub struct Collection {
 #[derive(Default)]
 pub struct Compared {
     pub claims: Vec<Claim>,
-    pub broken: Vec<Broken>,
+    /// The reason why a member cannot be compared. It may be the candidate.
+    pub broken: Option<String>,
 }
 
 /// The names and the address of a declared resource.
@@ -131,9 +131,8 @@ impl Claims {
         collection: &'c Collection,
     ) -> Result<&'c Compared, SyncError> {
         let read = async || {
-            let mut compared = self.read(path, &collection.members).await?;
-            compared.broken.extend(collection.broken.iter().cloned());
-            Ok(compared)
+            let Compared { claims, broken } = self.read(path, &collection.members).await?;
+            Ok(Compared { claims, broken: broken.or_else(|| collection.broken.clone()) })
         };
         collection.compared.get_or_try_init(read).await
     }
@@ -154,18 +153,15 @@ impl Claims {
                 collection.members.push(file);
             }
             for (path, error) in listing.broken {
-                use RepositoryError::{DirectoryName, NameNotUtf8};
-                // The path of a member without a usable name is that of its collection.
-                let (path, any) = match error {
-                    DirectoryName { .. } | NameNotUtf8 { .. } => {
-                        (path.clone(), path.child("0").unwrap_or(path))
-                    }
-                    _ => (path.parent().unwrap_or_else(|| path.clone()), path),
-                };
-                let rules = session.metadata.rules(&any).ok();
-                let collection = collections.entry(path.clone()).or_default();
-                collection.addressed |= rules.as_ref().is_none_or(|rules| states_address(rules));
-                collection.broken.push(Broken::new(error.to_string(), &path, None, rules));
+                // A directory without a usable name, or metadata that cannot be read, may address its resources anywhere.
+                let is_named = !matches!(
+                    error,
+                    RepositoryError::DirectoryName { .. } | RepositoryError::NameNotUtf8 { .. }
+                );
+                let rules = session.metadata.rules(&path).ok().filter(|_| is_named);
+                let collection = collections.entry(path.parent().unwrap_or(path)).or_default();
+                collection.addressed |= rules.is_none_or(|rules| states_address(&rules));
+                collection.broken = Some(error.to_string());
             }
             let paths: HashSet<LogicalPath> =
                 collections.values().flat_map(|it| &it.members).map(|file| file.path.clone()).collect();
@@ -181,22 +177,17 @@ impl Claims {
     async fn read(&self, path: &LogicalPath, members: &[ResourceFile]) -> Result<Compared, SyncError> {
         let located = self.remote.located(path).await.map_err(|error| error.to_string());
         let (members, remote) = (members.to_vec(), Arc::clone(&self.remote));
-        let (runtime, collection) = (Handle::current(), path.clone());
+        let runtime = Handle::current();
         blocking(path.clone(), move || {
             let mut compared = Compared::default();
             for file in members {
-                let path = file.path.clone();
                 let claim = match &located {
                     Ok(located) => claim(&remote, &runtime, located, file).map_err(|error| error.to_string()),
                     Err(why) => Err(why.clone()),
                 };
                 match claim {
                     Ok(claim) => compared.claims.extend(claim),
-                    Err(why) => {
-                        let rules = remote.session.metadata.rules(&path).ok();
-                        let located = located.clone().ok();
-                        compared.broken.push(Broken::new(why, &collection, located, rules));
-                    }
+                    Err(why) => compared.broken = Some(why),
                 }
             }
             Ok(compared)
@@ -254,4 +245,9 @@ fn claim(
     let rules = Arc::clone(&declared.rules);
     let addresses = stated_addresses(&declared);
     Ok(Some(Claim { path, name, collection, address, listed, addresses, id, alias, rules }))
+}
+
+/// Returns the error of a candidate that cannot be compared with a declared resource.
+pub fn not_comparable(why: &str) -> SyncError {
+    SyncError::NotDeleted(format!("a declared resource that may be the same one cannot be compared: {why}"))
 }

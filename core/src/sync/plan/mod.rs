@@ -6,7 +6,6 @@
 //! referred       deletions that are not sent because of declared resources
 //! address        the addresses of a declared resource
 //! decide         one resource
-//! broken         declared resources that cannot be compared
 //! claims         the names and addresses of all declared resources
 //! claimants      the declared resource that a resource of the server is
 //! undeclared     one candidate for deletion
@@ -18,7 +17,6 @@
 
 mod address;
 mod assigned;
-mod broken;
 mod claimants;
 mod claims;
 pub(super) mod decide;

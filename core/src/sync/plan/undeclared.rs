@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::address::{has_unfilled_address, is_unfilled};
 use super::claimants::{Beside, Claimants};
-use super::claims::{Claim, Compared};
+use super::claims::{Claim, Compared, not_comparable};
 use super::decide;
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Entry, OperationName, Rules};
@@ -237,8 +237,8 @@ impl Candidates {
         let Some(collection) = claims.all(&candidate.path).await?.get(&path) else { return Ok(None) };
         let Compared { claims, broken } = claims.of(&path, collection).await?;
         let namesake = claims.iter().find(|claim| claim.alias.as_deref() == Some(shown));
-        match (namesake, broken.first()) {
-            (None, Some(broken)) => Err(broken.error()),
+        match (namesake, broken) {
+            (None, Some(why)) => Err(not_comparable(why)),
             (namesake, _) => Ok(namesake.map(|claim| claim.path.clone())),
         }
     }
@@ -263,10 +263,17 @@ impl Candidates {
         if *method != Method::DELETE || is_procedure {
             return Ok(None);
         }
+        // Resources with the same rules may have one path for all deletions, and their names elsewhere.
+        let is_deleted_at = |claim: &&Claim| {
+            let deletion = claim.addresses.as_ref().map(|[_, _, deletion]| deletion);
+            claim.rules.digest() != candidate.rules.digest()
+                && deletion.is_some_and(|deletion| is_within(&deletion.path, removed))
+        };
         let is_below = |claim: &&Claim| {
             let is_within = |path: &str| is_within(path, removed);
-            let addresses = claim.address.iter().chain(claim.addresses.iter().flatten());
-            is_within(&claim.collection) || addresses.into_iter().any(|at| is_within(&at.path))
+            is_within(&claim.collection)
+                || claim.address.as_ref().is_some_and(|at| is_within(&at.path))
+                || is_deleted_at(claim)
         };
         let claims = &self.claimants.claims;
         let collections = claims.all(&candidate.path).await?.iter();
@@ -275,8 +282,9 @@ impl Candidates {
             if let Some(claim) = claims.iter().find(is_below) {
                 return Ok(Some(claim.path.clone()));
             }
-            let broken = broken.iter().find(|broken| broken.may_be_below(removed));
-            broken.map_or(Ok(()), |broken| Err(broken.error()))?;
+            if let Some(why) = broken {
+                return Err(not_comparable(why));
+            }
         }
         Ok(None)
     }
