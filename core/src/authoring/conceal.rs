@@ -253,14 +253,14 @@ fn any_entry_readable(payload: &Value, attributes: &[Pointer]) -> bool {
     payload.children().any(has)
 }
 
-/// Whether `payload` or an object in it has a value at one of these attributes, as [`readable`] decides.
+/// Whether `payload` or an object in it has a value at one of these attributes. Empty texts, placeholders and the masks of
+/// servers are not values.
 pub fn any_readable(payload: &Value, attributes: &[Pointer]) -> bool {
     readable(payload, attributes).is_some() || payload.children().any(|child| any_readable(child, attributes))
 }
 
-/// Returns the first of these attributes that has a value in `payload`. Empty texts, placeholders and the masks of servers
-/// are not values.
-pub fn readable<'a>(payload: &Value, attributes: &'a [Pointer]) -> Option<&'a Pointer> {
+/// Returns the first of these attributes that has such a value in `payload`.
+fn readable<'a>(payload: &Value, attributes: &'a [Pointer]) -> Option<&'a Pointer> {
     let has_value = |at: &&Pointer| match at.get(payload) {
         None | Some(Value::Null) => false,
         Some(Value::String(text)) => !text.is_empty() && !is_placeholder(text) && !is_mask(text),
