@@ -225,26 +225,35 @@ impl Candidates {
 /// Fails if the draft is a list, and metadata declares a secret in an item: the placeholder would be that of the list.
 fn check_items(metadata: &Metadata, draft: &Draft, own: &Rules) -> Result<(), AuthoringError> {
     let (path, payload) = (&draft.path, &draft.payload);
+    let (items, attributes) = (items_of(payload).unwrap_or_default(), &own.resolved().secret_attributes);
+    if items.is_empty() && attributes.is_empty() {
+        return Ok(());
+    }
     if !metadata.has_wildcard_child(path)? && !is_list(metadata, path, payload)? {
         return Ok(());
     }
-    let attributes = &own.resolved().secret_attributes;
     // Objects in a resource are its parts, and those in its arrays may be its members.
     let mut exposed = if names_itself(metadata, path, payload)? {
         any_entry_readable(payload, attributes)
     } else {
         payload.children().any(|child| any_readable(child, attributes))
     };
-    for (index, item) in items_of(payload).unwrap_or_default().iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         let name = name(own, item).unwrap_or_else(|| index.to_string());
         let Ok(path) = path.join(&name) else { continue };
         let rules = metadata.rules(&path)?;
-        exposed |= rules.resolved().secret || readable(item, &rules.resolved().secret_attributes).is_some();
+        exposed |= rules.resolved().secret || is_readable(item, &rules.resolved().secret_attributes);
     }
     if exposed { Err(AuthoringError::SecretInList(path.clone())) } else { Ok(()) }
 }
 
-/// The same for the entries of arrays in `payload`.
+/// Whether `payload` or an object in it has a value at one of these attributes. Empty texts, placeholders and the masks of
+/// servers are not values.
+pub fn any_readable(payload: &Value, attributes: &[Pointer]) -> bool {
+    is_readable(payload, attributes) || payload.children().any(|child| any_readable(child, attributes))
+}
+
+/// The same for the entries of arrays in `payload` only.
 fn any_entry_readable(payload: &Value, attributes: &[Pointer]) -> bool {
     let is_array = payload.as_array().is_some();
     let has = |child: &Value| {
@@ -253,20 +262,13 @@ fn any_entry_readable(payload: &Value, attributes: &[Pointer]) -> bool {
     payload.children().any(has)
 }
 
-/// Whether `payload` or an object in it has a value at one of these attributes. Empty texts, placeholders and the masks of
-/// servers are not values.
-pub fn any_readable(payload: &Value, attributes: &[Pointer]) -> bool {
-    readable(payload, attributes).is_some() || payload.children().any(|child| any_readable(child, attributes))
-}
-
-/// Returns the first of these attributes that has such a value in `payload`.
-fn readable<'a>(payload: &Value, attributes: &'a [Pointer]) -> Option<&'a Pointer> {
-    let has_value = |at: &&Pointer| match at.get(payload) {
+/// Whether `payload` itself has such a value at one of these attributes.
+fn is_readable(payload: &Value, attributes: &[Pointer]) -> bool {
+    attributes.iter().any(|at| match at.get(payload) {
         None | Some(Value::Null) => false,
         Some(Value::String(text)) => !text.is_empty() && !is_placeholder(text) && !is_mask(text),
         Some(_) => true,
-    };
-    attributes.iter().find(has_value)
+    })
 }
 
 /// Returns whether the payload consists of one placeholder.

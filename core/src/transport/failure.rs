@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use rustls::AlertDescription;
+use url::Url;
 
 use super::Denied;
 use crate::error::with_causes;
@@ -14,6 +15,12 @@ pub(crate) fn causes(error: &reqwest::Error) -> String {
     // The layers of the client library say nothing to users, except if there is no cause below them.
     let cause = text.strip_prefix("client error (Connect): ").unwrap_or(&text);
     cause.strip_prefix("tcp connect error: ").unwrap_or(cause).to_owned()
+}
+
+/// Returns the host of a URL, with its port if that is not the usual one.
+pub(crate) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Returns the denial of the destination among the causes of an error. Such requests are not repeated at once.

@@ -24,7 +24,7 @@ pub use access::Access;
 pub use connector::{Connector, TlsSettings};
 pub use destinations::{Denied, Destinations, HostPattern, InvalidHostPattern, Names};
 pub(crate) use failure::{
-    Refusal, cause as failure_of, causes, denial, is_proxy_refusal, refusal, untrusted,
+    Refusal, cause as failure_of, causes, denial, host, is_proxy_refusal, refusal, untrusted,
 };
 pub use link::NextLink;
 pub(crate) use link::next_link;

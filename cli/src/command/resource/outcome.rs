@@ -246,16 +246,11 @@ fn together(reason: &str, failures: &[&Failed]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let mut requests = failures.iter().map(|failure| request(own_message(failure)));
-    let shared = requests.next().flatten().map(|(method, address, _)| (method, address));
-    let is_shared = requests.all(|request| request.map(|(method, address, _)| (method, address)) == shared);
-    let reason = match shared
-        .filter(|_| is_shared)
-        .and_then(|(method, address)| Some(format!("{method} {address}{}", reason.strip_prefix(method)?)))
-    {
-        Some(with_address) => with_address,
-        None => reason.to_owned(),
-    };
+    let shared =
+        sent(failures[0]).filter(|first| failures.iter().all(|failure| sent(failure) == Some(*first)));
+    let with_address = shared
+        .and_then(|(method, address)| Some(format!("{method} {address}{}", reason.strip_prefix(method)?)));
+    let reason = with_address.as_deref().unwrap_or(reason);
     format!("{} resources ({}{more}): {reason}", failures.len(), paths.join(", "))
 }
 
@@ -275,6 +270,11 @@ fn own_message(failure: &Failed) -> &str {
     let message = message.map_or(&*failure.message, |rest| rest.trim_start_matches([':', ' ']));
     // The breaker of the server quotes the failure of another request.
     message.split_once("; the last one: ").map_or(message, |(_, quoted)| quoted)
+}
+
+/// Returns method and address of the request that failed.
+fn sent(failure: &Failed) -> Option<(&str, &str)> {
+    request(own_message(failure)).map(|(method, address, _)| (method, address))
 }
 
 /// Returns method and address of the request with which the message begins, and the rest.

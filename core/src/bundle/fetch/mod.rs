@@ -26,7 +26,7 @@ use super::{BundleError, archive};
 use crate::digest::sha256;
 use crate::error::with_causes;
 use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
-use crate::transport::{Access, causes, shown};
+use crate::transport::{Access, causes, host, shown};
 
 pub(super) use credentials::Credentials;
 pub(super) use registry::{Artifact, BUNDLE_LAYER, LayerRule, Registry};
@@ -284,8 +284,7 @@ fn failed(url: &Url, reason: impl Into<String>) -> BundleError {
 fn broken(url: &Url, error: reqwest::Error) -> BundleError {
     let error = error.without_url();
     if error.is_connect() {
-        let host = url.host_str().unwrap_or_default();
-        return failed(url, format!("cannot connect to {host}: {}", causes(&error)));
+        return failed(url, format!("cannot connect to {}: {}", host(url), causes(&error)));
     }
     failed(url, with_causes(&error))
 }

@@ -29,7 +29,7 @@ use crate::spans;
 use crate::transport::exchange::{Clock, Collected, Exchange, collect, follow};
 use crate::transport::retry::{self, Failure};
 use crate::transport::{
-    CONNECT_TIMEOUT, Connector, Refusal, causes, denial, is_proxy_refusal, refusal, untrusted,
+    CONNECT_TIMEOUT, Connector, Refusal, causes, denial, host, is_proxy_refusal, refusal, untrusted,
 };
 use outcome::{Failed, conclude, lesson};
 use redirect::Reach;
@@ -573,10 +573,4 @@ pub(super) fn pooled(builder: reqwest::ClientBuilder, connections: usize) -> req
         .http2_keep_alive_interval(KEEPALIVE)
         .http2_keep_alive_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
-}
-
-/// Returns the host of a URL, with its port if that is not the usual one.
-fn host(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
