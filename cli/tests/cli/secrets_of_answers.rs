@@ -147,6 +147,7 @@ fn of_a_part_do_not_make_a_resource_a_list() {
 #[rstest]
 #[case::copy(&["copy", "/apps/7", "/others/7"])]
 #[case::edit(&["edit", "/apps/7", "--editor", "true"])]
+#[case::save(&["save", "/apps/7"])]
 fn of_a_name_count_at_the_id(#[case] args: &[&str]) {
     let names = ("apps/_/metadata.yaml", "resource: {id: /id, alias: /name}");
     let world = World::with_store(&["/apps"], &[names, ("apps/acme/metadata.yaml", PIN)]);

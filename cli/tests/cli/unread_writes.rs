@@ -114,11 +114,16 @@ fn a_created_resource_that_its_list_hides_is_not_created_again() {
     let metadata = "resource: {id: /id, alias: /slug}\noperations: {compare: {mode: declared}}\n";
     let files = [("pages/_/metadata.yaml", metadata), ("pages/zoo/resource.json", payload)];
     let place = Place::new(server, &files);
-    for _ in 0..2 {
+    for title in ["Zoo", "Zoo", "Animals"] {
+        place.home.write("repo/pages/zoo/resource.json", &payload.replace("Zoo", title));
         let run = place.run(&["resource", "apply", "/", "-r"]);
         assert!(run.code != 0 && run.stderr.contains("created with the id n7, but "), "{run}");
     }
     assert_eq!(place.server.count("POST"), 1);
+    // Another name declares another resource.
+    place.home.write("repo/pages/zoo/resource.json", &payload.replace("zoo", "farm"));
+    let run = place.run(&["resource", "apply", "/", "-r"]);
+    assert_eq!(place.server.count("POST"), 2, "{run}");
 }
 
 /// The server only accepts a create, and processes it later.

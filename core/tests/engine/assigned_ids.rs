@@ -207,10 +207,15 @@ async fn a_created_resource_that_is_deleted_by_hand_is_created_again() {
 
 /// The operator starts again after the runs that noticed that the list does not show the resource.
 #[rstest]
-#[case::plain(r#"{"name": "cut"}"#)]
-#[case::secret(r#"{"name": "cut", "pin": "{{secret .}}"}"#)]
+#[case::plain("", r#"{"name": "cut"}"#)]
+#[case::secret("", r#"{"name": "cut", "pin": "{{secret .}}"}"#)]
+#[case::wholly_secret(", secret: true", r#""{{secret .}}""#)]
+#[case::secret_id(", secretAttributes: [/id]", r#"{"name": "cut"}"#)]
 #[tokio::test]
-async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(#[case] payload: &str) {
+async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(
+    #[case] metadata: &str,
+    #[case] payload: &str,
+) {
     let server = ApiServer::start(&["/tasks"], |request, store| {
         if request.is("GET", "/tasks") {
             Answer::json(200, &json!([]))
@@ -218,11 +223,16 @@ async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(#[c
             request.rest(store, Ids::Given)
         }
     });
-    let world = declaring(&[("cut", payload)]).with_secrets(&[("tasks/cut:/pin", "canary")]).await;
-    world.declare("tasks/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let secrets = [("tasks/cut:/pin", "canary"), ("tasks/cut:.", r#"{"name": "cut", "pin": "canary"}"#)];
+    let world = declaring(&[("cut", payload)]).with_secrets(&secrets).await;
+    world.declare("tasks/_/metadata.yaml", &format!("resource: {{id: /id, alias: /name{metadata}}}"));
     let pause = Duration::from_millis(200);
     let record = tempfile::tempdir().unwrap();
-    for created in [1, 0, 0] {
+    for (process, created) in [1, 0, 0, 0].into_iter().enumerate() {
+        // The server shows that the created resource still exists, unless the record must not contain its id.
+        if process == 3 && !metadata.contains("secret") {
+            world.declare("tasks/cut/resource.json", r#"{"name": "cut", "color": "red"}"#);
+        }
         // A process of its own, which makes two runs.
         let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_owned())));
         let client = client(server.url());
@@ -236,4 +246,7 @@ async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(#[c
         }
     }
     assert_eq!(creates(&server), 1);
+    let recorded = std::fs::read_to_string(record.path().join("written.json")).unwrap();
+    assert_eq!(recorded.contains(r#""id":"n"#), !metadata.contains("secret"), "{recorded}");
+    assert!(!recorded.contains("canary"), "{recorded}");
 }

@@ -193,6 +193,8 @@ impl Item {
 /// The secrets that metadata declares for a resource of the server, by each path that it was found by.
 pub struct Declared {
     path: LogicalPath,
+    /// Its path by its alias.
+    named: Option<LogicalPath>,
     secret: bool,
     attributes: Vec<Pointer>,
 }
@@ -201,7 +203,9 @@ impl Declared {
     pub fn of(item: &Item) -> Self {
         // Several documents may declare one attribute.
         let attributes = item.secret_attributes.iter().cloned().collect::<BTreeSet<_>>();
-        Self { path: item.path.clone(), secret: item.secret, attributes: attributes.into_iter().collect() }
+        let named = item.path.parent().and_then(|collection| collection.child(&item.alias).ok());
+        let attributes = attributes.into_iter().collect();
+        Self { path: item.path.clone(), named, secret: item.secret, attributes }
     }
 
     /// Fails if metadata does not declare these secrets for the `draft`, which has them.
@@ -212,6 +216,14 @@ impl Declared {
         let attributes: Vec<Pointer> = attributes.cloned().collect();
         if target.secret || !self.secret && !any_readable(&draft.payload, &attributes) {
             return Ok(());
+        }
+        if draft.path == self.path
+            && let Some(named) = &self.named
+        {
+            return Err(Failure::invalid(format!(
+                "metadata declares secrets of {named} that it does not declare for {}; save it as {named}",
+                self.path
+            )));
         }
         let file = metadata_place(&draft.path.parent().unwrap_or_else(LogicalPath::root));
         let fields = attributes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -11,7 +11,7 @@ use declarest_core::payload::{Descriptor, PayloadType, Value};
 
 use super::change::Change;
 use super::fetch::{fetch, has_wildcard};
-use super::item::{self, Exclusions};
+use super::item::{self, Declared, Exclusions};
 use super::read::{Read, View};
 use crate::error::Failure;
 use crate::input::{Literals, Payload, PayloadArguments};
@@ -169,7 +169,7 @@ impl SaveArguments {
                     Batch { collection: Some(path), drafts, observed: true }
                 }
                 Read::Resource(item) => {
-                    let descriptor = item.format_of_file(workspace)?;
+                    let (descriptor, declared) = (item.format_of_file(workspace)?, Declared::of(&item));
                     let batch =
                         self.drafts(&workspace.metadata, path.clone(), item.payload, descriptor.as_ref())?;
                     // Items of a given payload may state their paths. An answer of the server must not choose them.
@@ -178,6 +178,10 @@ impl SaveArguments {
                             "the answer of the server has an item with the path {}, which is not below {path}",
                             draft.path
                         )));
+                    }
+                    // Its alias may have metadata that this path does not have.
+                    for draft in batch.drafts.iter().filter(|draft| !self.secret && draft.path == path) {
+                        declared.check(workspace, draft)?;
                     }
                     batch
                 }

@@ -19,7 +19,7 @@ use crate::repository::metadata_place;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
     Action, Call, Failure, FailureReason, ListAnswer, Match, Observed, Reason, Resource, Step, SyncError,
-    Wanted, Witness, is_alike,
+    Wanted, Witness, is_alike, with_id,
 };
 use crate::sync::observe::Remote;
 use crate::sync::plan::decide::{self, Correction};
@@ -67,20 +67,20 @@ impl Writer {
 
     /// Records that the list of `collection` does not show `witness`. Returns the failure.
     async fn unlisted(&self, collection: LogicalPath, witness: Witness) -> Option<Failure> {
-        let Witness { path, id, .. } = witness;
-        let created = self.declared(&path).await.ok()??;
+        let Witness { path, id, .. } = &witness;
+        let created = self.declared(path).await.ok()??;
         // Runs compare the record with the payload that is sent.
-        let created = self.filled(&path).await.map_or(created, |(filled, _)| filled);
+        let created = self.filled(path).await.map_or(created, |(filled, _)| filled);
         let at = created.moved_to(collection.child(created.path.name()).ok());
         let alias = Wanted::of(&created).alias;
-        self.record(&created, &at, &id, alias, given::Statement::default()).await;
+        self.record(&created, &at, id, alias, given::Statement::default()).await;
         let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
         let message = format!(
-            "{path}: created with the id {id}, but the list of its collection does not show it, so a further command may \
-             create it again; correct the credentials of the server, if they may hide resources, or operations.list in \
-             {file}"
+            "{path}: created{id}, but the list of its collection does not show it, so a further command may create it \
+             again; correct the credentials of the server, if they may hide resources, or operations.list in {file}",
+            id = with_id(witness.shown_id())
         );
-        Some(Failure::local(path, "create", FailureReason::NeverConverges, message))
+        Some(Failure::local(witness.path, "create", FailureReason::NeverConverges, message))
     }
 
     /// Records for later processes that runs do not find the resource that was created from `desired`, if the server
@@ -180,10 +180,10 @@ impl Attempt<'_> {
         session.knowledge.expect(desired, session.list_delay);
         let at = self.call.at.as_ref().unwrap_or(&self.action.path);
         let (Some(id), Some(collection)) = (id, at.parent()) else { return };
-        if !desired.rules.has_secret_id() && self.writer.knows_new_parents(&self.action.path).is_none() {
+        if self.writer.knows_new_parents(&self.action.path).is_none() {
             let (path, id, alias) = (self.path(), id.to_owned(), desired.identity.alias.clone());
-            let mut witnesses = self.writer.witnesses.lock();
-            witnesses.insert(collection, Witness { path, id, alias });
+            let witness = Witness { path, id, alias, hides_id: desired.rules.has_secret_id() };
+            self.writer.witnesses.lock().insert(collection, witness);
         }
     }
 
@@ -212,22 +212,26 @@ impl Attempt<'_> {
         if self.read(desired).await.is_ok_and(|observed| observed.payload.is_some()) {
             return Ok(());
         }
-        let lost = self.lose(desired, Some(id.to_owned()), None, given::Statement::default()).await;
-        Err(SyncError::Unfindable(self.path(), lost.map(|(id, _)| id)))
+        let (id, _) = self.lose(desired, Some(id.to_owned()), None, given::Statement::default()).await;
+        Err(SyncError::Unfindable(self.path(), id))
     }
 
     /// Records that runs do not find `desired`, which the server has with this id, if it is known, and maybe with another
-    /// alias. Returns the id, and whether the server shows the resource at it.
+    /// alias. Returns the id, unless it is a secret, and whether the server shows the resource at it.
     pub(super) async fn lose(
         &self,
         desired: &Resource,
         id: Option<String>,
         alias: Option<&str>,
         stated: given::Statement<'_>,
-    ) -> Option<(String, bool)> {
-        let id = self.writer.session.knowledge.lose(desired, id)?;
-        let is_shown = self.writer.record(desired, &self.at(desired), &id, alias, stated).await;
-        Some((id, is_shown))
+    ) -> (Option<String>, bool) {
+        let shown_id = id.clone().filter(|_| !desired.rules.has_secret_id());
+        self.writer.session.knowledge.lose(desired, shown_id.clone());
+        let is_shown = match id {
+            Some(id) => self.writer.record(desired, &self.at(desired), &id, alias, stated).await,
+            None => false,
+        };
+        (shown_id, is_shown)
     }
 
     /// Prevents further creates of `desired` while the server may still execute this one.
@@ -377,7 +381,7 @@ impl Attempt<'_> {
             let alias = given::alias(self.call, desired, response);
             let stated = given::Statement::by(self.call, response);
             let lost = self.lose(desired, id, alias.as_deref(), stated).await;
-            if let (Some((_, true)), Some(alias)) = (lost, alias) {
+            if let ((_, true), Some(alias)) = (lost, alias) {
                 return SyncError::Renamed(path, status, alias);
             }
         }

@@ -95,6 +95,8 @@ pub struct Witness {
     /// The id that the server assigned.
     pub(crate) id: String,
     pub(crate) alias: String,
+    /// Whether messages must not show the id.
+    pub(crate) hides_id: bool,
 }
 
 impl Witness {
@@ -102,6 +104,11 @@ impl Witness {
     pub(crate) fn is_in(&self, listing: &Listing) -> bool {
         let mut named = listing.with_id(&self.id).chain(listing.with_alias(&self.alias));
         named.next().is_some()
+    }
+
+    /// Returns the id, unless it is a secret.
+    pub(crate) fn shown_id(&self) -> Option<&str> {
+        (!self.hides_id).then_some(&self.id)
     }
 }
 
@@ -309,14 +316,12 @@ impl Knowledge {
         }
     }
 
-    /// Records that the server created `desired`, with this id if it is known, and that runs do not find it. Returns the
-    /// id, unless it is a secret.
-    pub(crate) fn lose(&self, desired: &Resource, id: Option<String>) -> Option<String> {
+    /// Records that the server created `desired`, with this id if it is known and not a secret, and that runs do not find
+    /// it.
+    pub(crate) fn lose(&self, desired: &Resource, id: Option<String>) {
         let keys = RandomState::new();
-        let id = id.filter(|_| !desired.rules.has_secret_id());
-        let lost = Lost { id: id.clone(), digest: digest_of(desired, &keys), keys };
+        let lost = Lost { id, digest: digest_of(desired, &keys), keys };
         self.0.lock().lost.insert(desired.path.clone(), lost);
-        id
     }
 
     /// Records that a run found the resource at `path`.

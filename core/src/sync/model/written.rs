@@ -53,7 +53,7 @@ struct Records {
     doubted: BTreeSet<String>,
     /// Created resources that no run finds, by server and path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    lost: BTreeMap<String, Lost>,
+    lost: BTreeMap<String, Created>,
     /// A resource that a deletion in a collection deleted in another collection, too, by the server, the collection and the
     /// digest of its metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -64,11 +64,16 @@ struct Records {
 }
 
 /// A created resource that no run finds, although the server shows it at its id.
-#[derive(Debug, Serialize, Deserialize)]
-struct Lost {
-    id: String,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Created {
+    /// Its id, unless that is a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
     /// The HMAC of the metadata and the payload from which it was created.
     from: String,
+    /// The HMAC of the alias with which it was created.
+    #[serde(default)]
+    alias: String,
 }
 
 impl WrittenValues {
@@ -157,14 +162,15 @@ impl WrittenValues {
         }
     }
 
-    /// Records that the server created `desired` with this id, and that no run finds it.
+    /// Records that the server created `desired` with this id, and that no run finds it. The file does not contain secret ids.
     pub(crate) fn lose(&self, desired: &Resource, id: &str) {
         let name = self.name(&desired.path);
         let mut records = self.records.lock();
         if records.has_key()
-            && let Some(from) = records.source(&name, desired)
+            && let Some((from, alias)) = records.source(&name, desired).zip(records.alias(&name, desired))
         {
-            records.lost.insert(name.clone(), Lost { id: id.to_owned(), from });
+            let id = (!desired.rules.has_secret_id()).then(|| id.to_owned());
+            records.lost.insert(name.clone(), Created { id, from, alias });
             records.changed.insert(name);
         }
     }
@@ -183,21 +189,25 @@ impl WrittenValues {
         self.records.lock().lost.contains_key(&self.name(path))
     }
 
-    /// Returns the id of the resource that the server created from the same payload and metadata, and that no run found.
-    pub(crate) fn lost(&self, desired: &Resource) -> Option<String> {
+    /// Returns the resource that the server created from the same payload and metadata, or with the same alias and a known
+    /// id, and that no run found.
+    pub(crate) fn lost(&self, desired: &Resource) -> Option<Created> {
         let (name, records) = (self.name(&desired.path), self.records.lock());
-        let lost = records.lost.get(&name)?;
-        (records.source(&name, desired)? == lost.from).then(|| lost.id.clone())
+        let created = records.lost.get(&name)?;
+        let is_same = records.source(&name, desired)? == created.from
+            || created.id.is_some() && records.alias(&name, desired)? == created.alias;
+        is_same.then(|| created.clone())
     }
 
-    /// Returns the path and the id of a resource beside the one at `path` that the server created and that no run found.
+    /// Returns the path and the id of a resource beside the one at `path` that the server created and that no run found. Leaves
+    /// out secret ids.
     pub(crate) fn lost_beside(&self, path: &LogicalPath) -> Option<(LogicalPath, String)> {
         let (collection, records) = (path.parent()?, self.records.lock());
         let first = self.name(&collection);
         let beside = records.lost.range(first.clone()..).take_while(|(name, _)| name.starts_with(&first));
         let mut beside = beside.filter_map(|(name, lost)| {
             let path = LogicalPath::parse(name.strip_prefix(&self.server)?.trim_start()).ok()?;
-            (path.parent().as_ref() == Some(&collection)).then(|| (path, lost.id.clone()))
+            (path.parent().as_ref() == Some(&collection)).then_some((path, lost.id.clone()?))
         });
         beside.next()
     }
@@ -285,6 +295,14 @@ impl Records {
     fn source(&self, name: &str, desired: &Resource) -> Option<String> {
         let name = format!("{name} {}", hex(desired.rules.digest()));
         self.digest(&name, &Pointer::default(), &desired.payload)
+    }
+
+    /// Returns the HMAC of the alias of the resource `name`, which without names in metadata is that of its file; `None` if
+    /// it cannot be encoded.
+    fn alias(&self, name: &str, desired: &Resource) -> Option<String> {
+        let is_stated = desired.rules.identity().any_explicit();
+        let alias = if is_stated { &desired.identity.alias } else { desired.path.name() };
+        self.digest(name, &Pointer::default(), &Value::from(alias))
     }
 
     /// Returns the HMAC of an attribute of the resource `name`; `None` if it cannot be encoded.

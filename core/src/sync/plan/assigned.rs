@@ -44,7 +44,7 @@ async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource
     let declared = absent.declared.as_ref().unwrap_or(&absent.path);
     let recorded = || {
         let (path, id) = remote.session.written.as_ref()?.lost_beside(declared)?;
-        Some(Witness { path, alias: id.clone(), id })
+        Some(Witness { path, alias: id.clone(), id, hides_id: false })
     };
     let witness = knowledge.witness(collection).or_else(recorded).filter(|_| absent.is_created_by_post());
     let Some(witness) = witness else { return Ok(()) };
@@ -67,7 +67,8 @@ async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource
                 {
                     written.lose(&Resource { path: declared.clone(), ..absent.clone() }, &witness.id);
                 }
-                let doubt = Doubt::Unlisted(witness.path, witness.id);
+                let id = witness.shown_id().map(str::to_owned);
+                let doubt = Doubt::Unlisted(witness.path, id);
                 return Err(SyncError::Undecided(absent.path.clone(), doubt));
             }
         }

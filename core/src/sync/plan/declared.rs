@@ -12,8 +12,8 @@ use crate::metadata::{MetadataError, is_named};
 use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::sync::model::{
-    Action, Doubt, Intent, Lost, NewParent, Observed, Reason, Resource, Sending, Session, Step, SyncError,
-    Wanted,
+    Action, Created, Doubt, Intent, Lost, NewParent, Observed, Reason, Resource, Sending, Session, Step,
+    SyncError, Wanted,
 };
 use crate::sync::observe::{Expected, Lacking, refers};
 use crate::sync::tasks::evaluated;
@@ -206,11 +206,14 @@ impl Surveyor {
         let lost = lost.filter(|lost| lost.is_of(desired));
         if observed.payload.is_none() {
             let still_exists = match &recorded {
-                Some(id) => self.bulk.remote.at_id(&observed.at, id).await != Some(None),
+                Some(Created { id: Some(id), .. }) => {
+                    self.bulk.remote.at_id(&observed.at, id).await != Some(None)
+                }
+                Some(_) => true,
                 None => lost.is_some(),
             };
             if still_exists {
-                let id = recorded.or_else(|| lost?.id);
+                let id = recorded.and_then(|created| created.id).or_else(|| lost?.id);
                 return Err(SyncError::Unfindable(desired.path.clone(), id));
             }
         }

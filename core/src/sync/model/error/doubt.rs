@@ -89,11 +89,13 @@ pub enum Doubt {
         "the payload states the id {0}, but the resource with its name has the id {1}; correct or remove the id in the payload"
     )]
     AnotherId(String, String),
-    /// An earlier run created the resource with this path and id in the collection, and the list does not show it.
+    /// An earlier run created the resource with this path, and with this id unless that is a secret, in the collection, and
+    /// the list does not show it.
     #[error(
-        "the list of its collection does not show {0}, which an earlier run created with the id {1}; correct operations.list, so that it shows all resources"
+        "the list of its collection does not show {0}, which an earlier run created{id}; correct operations.list, so that it shows all resources",
+        id = with_id(.1.as_deref())
     )]
-    Unlisted(LogicalPath, String),
+    Unlisted(LogicalPath, Option<String>),
     /// The payload states the first id, and an undeclared resource with the same name has the second one.
     #[error(
         "the payload states the id {0}, and the list of its collection shows an undeclared resource with the same name and the id {1}, so the server may have assigned this id to it; remove the id from the payload and state resource.alias, or save the other resource to Git if it is another one"
@@ -187,4 +189,9 @@ pub(crate) fn abridged(ids: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = ids.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if ids.len() > SHOWN { format!("{shown} and {} more", ids.len() - SHOWN) } else { shown }
+}
+
+/// Returns " with the id ID"; nothing if the id is unknown or a secret.
+pub(crate) fn with_id(id: Option<&str>) -> String {
+    id.map(|id| format!(" with the id {id}")).unwrap_or_default()
 }

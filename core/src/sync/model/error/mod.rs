@@ -198,7 +198,7 @@ pub enum SyncError {
     /// The resource was created, with this id if it is known, and no run finds it. Another run would create one more.
     #[error(
         "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, add an attribute with its name to the payload, or correct operations.list, if it does not show all resources; a further create would create it again",
-        id = .1.as_ref().map(|id| format!(" with the id {id}")).unwrap_or_default(),
+        id = with_id(.1.as_deref()),
         file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
     )]
     Unfindable(LogicalPath, Option<String>),
