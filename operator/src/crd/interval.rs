@@ -27,7 +27,7 @@ impl Interval {
     /// Wraps `text`, whether or not it is a duration.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { duration: parse(&text), text }
+        Self { duration: parse_duration(&text).filter(|duration| !duration.is_zero()), text }
     }
 
     /// Returns the duration, longer than zero, or `None` if the text is not a duration.
@@ -84,7 +84,11 @@ impl JsonSchema for Interval {
     }
 }
 
-fn parse(text: &str) -> Option<Duration> {
+/// Parses a duration such as `1h30m`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    if text.is_empty() {
+        return None;
+    }
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
@@ -107,7 +111,7 @@ fn parse(text: &str) -> Option<Duration> {
         total = total.checked_add(part)?;
         rest = tail;
     }
-    (!total.is_zero()).then_some(total)
+    Some(total)
 }
 
 #[cfg(test)]

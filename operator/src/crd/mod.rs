@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use insecure::{Insecure, insecure_settings};
-pub use interval::Interval;
+pub use interval::{Interval, parse_duration};
 pub use managed_server::{ManagedServer, ManagedServerSpec, ManagedServerStatus};
 pub use prune_limit::PruneLimit;
 pub use resource_repository::{ResourceRepository, ResourceRepositorySpec, ResourceRepositoryStatus};

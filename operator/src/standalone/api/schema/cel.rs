@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use cel::{Context, Env, Program, extensions};
+use cel::{Context, Env, ExecutionError, Program, extensions};
 use serde_json::Value;
 
 use super::structural::{ListType, Structural, item_key};
+use crate::crd::parse_duration;
 use crate::standalone::api::status_error::{Cause, FieldError};
 
 /// The standard library, and the string and list functions that Kubernetes adds to it.
@@ -167,6 +168,9 @@ fn walk(
     }
     if !rules.here.is_empty() {
         let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        if let Err(error) = context.add_function("duration", duration) {
+            tracing::error!(%error, "a CEL function could not be added");
+        }
         context.add_variable_from_value("self", to_cel(value, Some(schema)));
         if let Some(old) = old {
             context.add_variable_from_value("oldSelf", to_cel(old, Some(schema)));
@@ -204,6 +208,15 @@ fn old_item<'a>(schema: &Structural, item: &Value, old: &'a Value) -> Option<&'a
     let items = schema.items.as_deref();
     let key = item_key(&schema.list, items, item);
     old.as_array()?.iter().find(|candidate| item_key(&schema.list, items, candidate) == key)
+}
+
+/// `duration()` of the standard library, in nanoseconds. In `cel`, it is part of the feature `chrono`, which contains the
+/// time zones of the world.
+#[expect(clippy::needless_pass_by_value, reason = "`cel` passes values")]
+fn duration(text: Arc<String>) -> Result<i64, ExecutionError> {
+    let nanoseconds = parse_duration(&text).and_then(|duration| i64::try_from(duration.as_nanos()).ok());
+    nanoseconds
+        .ok_or_else(|| ExecutionError::function_error("duration", format!("{text:?} is not a duration")))
 }
 
 /// Converts a JSON value to CEL like Kubernetes: integers are `int`, declared names are escaped.
