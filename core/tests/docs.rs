@@ -45,7 +45,7 @@ use declarest_core::language::reference::references;
 use declarest_core::language::referred::Unread;
 use declarest_core::language::template::IdentityTemplate;
 use declarest_core::metadata::document::{Document, Layers, compact};
-use declarest_core::metadata::{NextPage, OperationName, PageView};
+use declarest_core::metadata::{NextPage, OperationName, PageView, Pager};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{Descriptor, PayloadType, Value, decode, encode};
 use declarest_core::repository::{read_payload, resource_file, resources};
@@ -296,7 +296,7 @@ impl Reader {
             next: None,
             continues: false,
         };
-        match rules.pager(path).next(page).unwrap() {
+        match Pager::new(&rules, path).next(page).unwrap() {
             NextPage::End => "end".to_owned(),
             NextPage::At(reference) => format!("at {reference}"),
             NextPage::With(parameters) => {

@@ -24,12 +24,8 @@ pub fn detect_stored(
     scope: &LogicalPath,
     only: Option<&Pointer>,
 ) -> Result<Vec<Detected>, AuthoringError> {
-    let listing = resources(tree, scope, true)?;
-    if let Some((_, error)) = listing.broken.into_iter().next() {
-        return Err(error.into());
-    }
     let mut found = Vec::new();
-    for file in listing.resources {
+    for file in resources(tree, scope, true)?.whole()? {
         let payload = match read_payload(tree, &file) {
             // The file was removed after it was listed.
             Err(RepositoryError::PayloadMissing { .. }) => continue,

@@ -26,7 +26,7 @@ pub enum AuthoringError {
     /// The content of the resource has another id and another alias.
     #[error(
         "by resource.id and resource.alias, the content of {0} has the names of another resource, which the file would declare; correct both in {file}",
-        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.collection())
     )]
     OtherNames(LogicalPath),
     /// A text of the server has the form of a placeholder or a reference.

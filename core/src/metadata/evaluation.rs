@@ -85,7 +85,7 @@ impl Rules {
         values: Option<&'a dyn ReferenceValues>,
         declared: Option<&LogicalPath>,
     ) -> Result<Evaluation<'a>, MetadataError> {
-        let collection = subject.path.parent().unwrap_or_else(LogicalPath::root);
+        let collection = subject.path.collection();
         Evaluation::new(self, subject, collection, values, declared)
     }
 

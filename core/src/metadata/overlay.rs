@@ -278,7 +278,9 @@ mod tests {
     }
 
     fn rules(text: &[(&str, &str)]) -> BTreeMap<Pointer, ArrayRule> {
-        text.iter().map(|(at, rule)| (Pointer::parse(at).unwrap(), rule.parse().unwrap())).collect()
+        text.iter()
+            .map(|(at, rule)| (Pointer::parse(at).unwrap(), (*rule).to_owned().try_into().unwrap()))
+            .collect()
     }
 
     #[rstest]

@@ -74,15 +74,9 @@ pub const fn is_usual_page(entries: u64) -> bool {
             && (entries.is_multiple_of(10) || entries.is_multiple_of(25) || entries.is_power_of_two()))
 }
 
-impl Rules {
-    /// Returns a [`Pager`] for the list of `collection`.
-    pub fn pager<'a>(&'a self, collection: &'a LogicalPath) -> Pager<'a> {
-        Pager::new(self, collection)
-    }
-}
-
 impl<'a> Pager<'a> {
-    fn new(rules: &'a Rules, collection: &'a LogicalPath) -> Self {
+    /// Returns the pager of the list of `collection`.
+    pub fn new(rules: &'a Rules, collection: &'a LogicalPath) -> Self {
         let numbered = rules.pagination().and_then(Pagination::numbered);
         let position = numbered.map_or(0, |numbered| numbered.start.into());
         let (pages, entries, total, limit) = (0, Some(0), 0, None);
@@ -413,7 +407,7 @@ mod tests {
     fn after(pagination: &str, answers: &[&str], link: Option<&str>) -> Result<NextPage, String> {
         let document = format!("operations: {{list: {{pagination: {pagination}}}}}");
         let (rules, orders) = (rules(&[("orders/_/metadata.yaml", &document)], "/orders"), path("/orders"));
-        let mut pager = rules.pager(&orders);
+        let mut pager = Pager::new(&rules, &orders);
         let mut next = NextPage::Unknown;
         for answer in answers {
             let page = PageView {

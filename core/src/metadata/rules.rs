@@ -26,9 +26,8 @@ use crate::path::{LogicalPath, PathNames};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Descriptor, PayloadType, Value};
 
-/// The compiled rules for all paths that the same metadata documents govern. An
-/// [`Evaluation`](super::Evaluation) applies them to one
-/// resource or collection.
+/// The compiled rules for all paths that the same metadata documents govern. An [`Evaluation`](super::Evaluation) applies
+/// them to one resource or collection.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the rules")]
 pub struct Rules {
@@ -235,7 +234,7 @@ impl Rules {
 
     /// Returns a substitute for the payload of the resource at `path`, to be used if only the path is known.
     pub fn seed(&self, path: &LogicalPath) -> Value {
-        let derived = self.derived(path, &path.parent().unwrap_or_else(LogicalPath::root));
+        let derived = self.derived(path, &path.collection());
         self.identity.seed(path, derived.members())
     }
 
@@ -420,7 +419,8 @@ impl Rules {
         }
     }
 
-    /// Returns a hash of the rules without the `OpenAPI` document. It is comparable only within this process.
+    /// Returns a hash of the rules without the `OpenAPI` document. Other versions of the program may return
+    /// another one.
     pub fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| Sha256::digest(format!("{:?}", self.resolved)).into())
     }

@@ -145,6 +145,12 @@ impl LogicalPath {
         }
     }
 
+    /// Returns the collection that holds this path; the root for the root.
+    #[must_use]
+    pub fn collection(&self) -> Self {
+        self.parent().unwrap_or_else(Self::root)
+    }
+
     /// Returns all proper ancestors, nearest first, the root last.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(self.parent(), Self::parent)

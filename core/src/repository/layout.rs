@@ -28,6 +28,13 @@ pub struct Listing {
     pub broken: Vec<(LogicalPath, RepositoryError)>,
 }
 
+impl Listing {
+    /// Returns the payload files. Fails with the first broken directory.
+    pub fn whole(self) -> Result<Vec<ResourceFile>, RepositoryError> {
+        self.broken.into_iter().next().map_or(Ok(self.resources), |(_, error)| Err(error))
+    }
+}
+
 /// Returns the payload file of `path`; `None` if no resource is declared there. The root is never a resource.
 ///
 /// Several `resource.*` files are a conflict, regardless of their extensions.

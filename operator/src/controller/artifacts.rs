@@ -275,7 +275,6 @@ async fn open(
     let opened = if matches!(reference, Reference::Url(url) if client.serves(url)) {
         open_at_server(client, options, field, reference).await?
     } else {
-        // A source caches the tags that it resolved, so each fetch needs a new one.
         BundleSource::new(options).open(reference).await
     };
     opened.map_err(|error| bundle_failure(field, &error))

@@ -60,13 +60,11 @@ impl Events {
         (notice.warning, notice.reason, &notice.note).hash(&mut hasher);
         let mut recent = self.recent.lock();
         recent.retain(|_, published| now.duration_since(*published) < QUIET);
-        match recent.entry(hasher.finish()) {
-            std::collections::hash_map::Entry::Occupied(_) => false,
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(now);
-                true
-            }
-        }
+        let notice = hasher.finish();
+        let is_news = !recent.contains_key(&notice);
+        // A repeated event does not extend the time in which it is not published.
+        recent.entry(notice).or_insert(now);
+        is_news
     }
 }
 

@@ -168,19 +168,14 @@ impl Stored {
 
     /// Returns the baseline, or a profile, as this document states it.
     fn members(&self, profile: Option<&str>) -> Result<Option<Object>, Failure> {
-        let mut section = self.section();
-        let source = match profile {
-            None => section.value,
-            Some(name) => section.profiles.as_mut().and_then(|profiles| profiles.remove(name)),
-        };
-        let file = match source {
+        let file = match self.document.defaults_source(profile) {
             None => return Ok(None),
-            Some(DefaultsSource::Inline(members)) => return Ok(Some(members)),
+            Some(DefaultsSource::Inline(members)) => return Ok(Some(members.clone())),
             Some(DefaultsSource::Include(file)) => file,
         };
         let missing =
             || Failure::invalid(format!("the defaults file {file} of {} is missing", self.subject.text));
-        let content = self.store.read_defaults(&self.subject.selector, &file)?.ok_or_else(missing)?;
+        let content = self.store.read_defaults(&self.subject.selector, file)?.ok_or_else(missing)?;
         let extension = file.rsplit('.').next().unwrap_or_default();
         match decode(Descriptor::from_extension(extension).payload_type, &content)? {
             Value::Object(members) => Ok(Some(members)),
@@ -194,11 +189,7 @@ impl Stored {
     /// Returns the format of the file of the baseline or a profile. A new file has that of the payloads, if defaults
     /// files support it and it can hold the members, otherwise YAML.
     fn file_format(&self, profile: Option<&str>, members: &Object) -> Result<Descriptor, Failure> {
-        let section = self.section();
-        let source = match profile {
-            None => section.value.as_ref(),
-            Some(name) => section.profiles.as_ref().and_then(|profiles| profiles.get(name)),
-        };
+        let source = self.document.defaults_source(profile);
         if let Some(file) = source.and_then(DefaultsSource::file) {
             return Ok(Descriptor::from_extension(file.rsplit('.').next().unwrap_or_default()));
         }

@@ -99,7 +99,7 @@ fn described(path: &LogicalPath, collection: bool, rules: &Arc<Rules>) -> Descri
         let schema = resolved.operation(operation).validation.schema_ref.as_ref()?;
         Some(Schema { operation: operation.key(), schema: schema.to_string() })
     });
-    let at = if collection { path.clone() } else { path.parent().unwrap_or_else(LogicalPath::root) };
+    let at = if collection { path.clone() } else { path.collection() };
     let collection_path = resolved.remote_collection_path.clone().unwrap_or_else(|| at.to_string());
     let default = || "/id".to_owned();
     Description {

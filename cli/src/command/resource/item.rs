@@ -69,7 +69,7 @@ impl Item {
         let Observed { at, payload, descriptor, .. } = observed;
         let payload = payload.unwrap_or_default();
         let identity = at.rules.identify(path, &payload).unwrap_or(at.identity);
-        let collection = path.parent().unwrap_or_else(LogicalPath::root);
+        let collection = path.collection();
         let logical = collection.child(&identity.alias).unwrap_or_else(|_| path.clone());
         let mut item = Self::new(path.clone(), metadata.rules(&logical)?, identity, payload);
         let entries = entry_rules(path, &item.payload, metadata)?;
@@ -225,7 +225,7 @@ impl Declared {
                 self.path
             )));
         }
-        let file = metadata_place(&draft.path.parent().unwrap_or_else(LogicalPath::root));
+        let file = metadata_place(&draft.path.collection());
         let fields = attributes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let field = if self.secret {
             "resource.secret".to_owned()

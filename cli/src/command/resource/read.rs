@@ -245,11 +245,8 @@ fn declared(
     found: repository::Listing,
     read: fn(&dyn Tree, &Metadata, ResourceFile) -> Result<Resource, SyncError>,
 ) -> Result<Vec<Item>, Failure> {
-    if let Some((_, error)) = found.broken.into_iter().next() {
-        return Err(error.into());
-    }
     let item = |file| Ok(Item::declared(read(workspace.tree.as_ref(), &workspace.metadata, file)?));
-    found.resources.into_iter().map(item).collect()
+    found.whole()?.into_iter().map(item).collect()
 }
 
 fn check_exists(workspace: &Workspace<'_>, path: &LogicalPath) -> Result<(), Failure> {

@@ -82,12 +82,8 @@ impl ListArguments {
 
 /// Returns the keys of all placeholders in the repository.
 fn referred(workspace: &Workspace<'_>) -> Result<Vec<SecretKey>, Failure> {
-    let found = resources(workspace.tree.as_ref(), &LogicalPath::root(), true)?;
-    if let Some((_, error)) = found.broken.into_iter().next() {
-        return Err(error.into());
-    }
     let mut keys = Vec::new();
-    for file in found.resources {
+    for file in resources(workspace.tree.as_ref(), &LogicalPath::root(), true)?.whole()? {
         let resource = Resource::declared(workspace.tree.as_ref(), &workspace.metadata, file)?;
         let scope = Scope::Resource(resource.path.clone());
         let placeholders = secret_placeholders(&resource.payload)

@@ -1,5 +1,6 @@
 //! Reads of other resources by `resource("path")`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Categorized;
@@ -16,6 +17,12 @@ pub type ResourceError = Arc<dyn Categorized + Send + Sync>;
 pub trait ResourceReader: Send + Sync {
     /// Returns the payload of the resource at `path`, like a complete read from the server.
     fn read(&self, path: &LogicalPath) -> Result<Value, ResourceError>;
+}
+
+impl fmt::Debug for dyn ResourceReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResourceReader")
+    }
 }
 
 /// The inputs of an evaluation in addition to the payload.

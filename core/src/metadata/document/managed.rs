@@ -67,7 +67,7 @@ impl Document {
     }
 
     /// Returns the source of the baseline, or of `profile`, if the document states it.
-    fn defaults_source(&self, profile: Option<&str>) -> Option<&DefaultsSource> {
+    pub fn defaults_source(&self, profile: Option<&str>) -> Option<&DefaultsSource> {
         let section = self.resource.as_ref()?.defaults.as_ref()?;
         match profile {
             None => section.value.as_ref(),

@@ -1,8 +1,5 @@
 //! How payloads are compared, what an update sends, and what the entries of a list are.
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +51,10 @@ pub enum ArrayRule {
     Keyed(Pointer),
 }
 
-impl FromStr for ArrayRule {
-    type Err = String;
+impl TryFrom<String> for ArrayRule {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
         match text.trim() {
             "ordered" => Ok(Self::Ordered),
             "set" => Ok(Self::Set),
@@ -70,26 +67,12 @@ impl FromStr for ArrayRule {
     }
 }
 
-impl TryFrom<String> for ArrayRule {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 impl From<ArrayRule> for String {
     fn from(rule: ArrayRule) -> Self {
-        rule.to_string()
-    }
-}
-
-impl fmt::Display for ArrayRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ordered => f.write_str("ordered"),
-            Self::Set => f.write_str("set"),
-            Self::Keyed(key) => write!(f, "{key}"),
+        match rule {
+            ArrayRule::Ordered => "ordered".to_owned(),
+            ArrayRule::Set => "set".to_owned(),
+            ArrayRule::Keyed(key) => key.to_string(),
         }
     }
 }

@@ -351,9 +351,11 @@ pub enum SchemaRef {
     At(Pointer),
 }
 
-impl SchemaRef {
+impl FromStr for SchemaRef {
+    type Err = String;
+
     /// Parses `openapi:request-body` or `openapi:#/…`. The error is the fault.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text == "openapi:request-body" {
             return Ok(Self::RequestBody);
@@ -362,14 +364,6 @@ impl SchemaRef {
             Some(pointer) => Pointer::parse(pointer).map(Self::At).map_err(|error| error.to_string()),
             None => Err(format!("\"{text}\" is neither openapi:request-body nor openapi:#/<pointer>")),
         }
-    }
-}
-
-impl FromStr for SchemaRef {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text)
     }
 }
 

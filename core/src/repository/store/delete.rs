@@ -21,12 +21,9 @@ impl Store {
         recursive: bool,
         mut sidecars: impl FnMut(&LogicalPath, &Value) -> Result<Vec<String>, E>,
     ) -> Result<Vec<LogicalPath>, E> {
-        let listing = self.list(scope, recursive)?;
-        if let Some((_, error)) = listing.broken.into_iter().next() {
-            return Err(error.into());
-        }
+        let resources = self.list(scope, recursive)?.whole()?;
         let (mut payloads, mut others, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
-        for file in listing.resources {
+        for file in resources {
             payloads.push(self.tree().place(&file.file)?);
             let named = match read_payload(self.tree(), &file) {
                 Ok(payload) => sidecars(&file.path, &payload)?,

@@ -17,7 +17,7 @@ use crate::sync::tasks::evaluated;
 impl Attempt<'_> {
     /// Some servers answer 200 and state a failure in the body, and some create a resource for each POST. If the answer
     /// to an update does not show all of the payload, or the update is the request that creates resources, reads the
-    /// resource once. Records it if it still differs. Fails if several resources have its names, or none.
+    /// resource once. Records a resource that still differs. Fails if several resources have its names, or none.
     /// Where recurrences are watched, the next run does this, unless the answer shows another name.
     pub async fn confirm(&self, update: &Call, response: &Response) -> Result<(), SyncError> {
         self.check_statement(update, response).await?;

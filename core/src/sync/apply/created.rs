@@ -74,7 +74,7 @@ impl Writer {
         let at = created.moved_to(collection.child(created.path.name()).ok());
         let alias = Wanted::of(&created).alias;
         self.record(&created, &at, id, alias, given::Statement::default()).await;
-        let file = metadata_place(&path.parent().unwrap_or_else(LogicalPath::root));
+        let file = metadata_place(&path.collection());
         let message = format!(
             "{path}: created{id}, but the list of its collection does not show it, so a further command may create it \
              again; correct the credentials of the server, if they may hide resources, or operations.list in {file}",

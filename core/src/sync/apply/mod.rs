@@ -446,15 +446,6 @@ impl Execution {
         execute(deletions, Order::ChildrenFirst, writer.turns.at_once(), work, note).await;
     }
 
-    /// Returns a declared resource that refers to the one that `action` deletes for good, as far as the run has seen it.
-    async fn referrer(&self, action: &Action, deletions: &[Arc<Action>]) -> Option<LogicalPath> {
-        let writer = &self.writer;
-        let stays = |path: &LogicalPath| {
-            !action.replaces() && deletions.iter().all(|deletion| deletion.path != *path)
-        };
-        referrer(&writer.session, &writer.given, &action.path, stays).await
-    }
-
     /// Returns the reason why a deletion must not be sent.
     async fn obstacle(
         &self,
@@ -464,7 +455,12 @@ impl Execution {
     ) -> Option<SyncError> {
         let path = action.path.clone();
         let not_deleted = |why: String| Some(SyncError::NotDeleted(format!("{path}: {why}")));
-        if let Some(referrer) = self.referrer(action, deletions).await {
+        // A declared resource may refer to one that is deleted for good, as far as the run has seen it.
+        let stays = |path: &LogicalPath| {
+            !action.replaces() && deletions.iter().all(|deletion| deletion.path != *path)
+        };
+        let writer = &self.writer;
+        if let Some(referrer) = referrer(&writer.session, &writer.given, &path, stays).await {
             return Some(referred(&path, &referrer));
         }
         if let Some(referrer) = attached.get(&path) {

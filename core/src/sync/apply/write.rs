@@ -24,7 +24,7 @@ use crate::sync::plan::{Plan, decide};
 use crate::sync::tasks::evaluated;
 use crate::transport::retry::backoff;
 
-/// Sends the actions of one plan.
+/// Sends the actions of the plans of one run.
 pub struct Writer {
     pub session: Session,
     /// Desired resources that the tree does not hold.
@@ -106,9 +106,9 @@ impl Writer {
     }
 
     /// Returns the nearest parent of the resource of `action` that failed in a plan of the run and was not created since, if
-    /// it is not certain that the resource is below this parent: the server does not have the parent, or its name is that of
-    /// another one. Or if the server refuses to show the parent and only a list proves the absence of the resource, because
-    /// the list may hide it, too.
+    /// the resource may not be below it: the server does not have the parent; the name of the parent is that of another one;
+    /// or the server refuses to show the parent, and only a list, which may hide the resource, too, proves that the resource
+    /// is absent.
     async fn failed_parent(&self, action: &Action) -> Option<LogicalPath> {
         let (failed, why) = {
             let failed = self.failed.lock();

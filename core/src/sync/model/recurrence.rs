@@ -71,7 +71,7 @@ impl Unsettled {
         if self.pointers.len() > NAMED {
             places.push("…");
         }
-        let parent = path.parent().unwrap_or_else(LogicalPath::root);
+        let parent = path.collection();
         let file = metadata_place(&parent);
         let (at, advice) = if whole {
             let advice = format!("remove them in operations.compare.transforms in {file}");

@@ -63,7 +63,7 @@ impl Streak {
         }
         let scope = match scope {
             Some(scope) => scope.common(path),
-            None => path.parent().unwrap_or_else(LogicalPath::root),
+            None => path.collection(),
         };
         if failures + 1 >= limit {
             return Some(scope);

@@ -101,7 +101,7 @@ impl Bulk {
 
     /// Whether the list of its collection, which is known to be complete, does not show `wanted`.
     pub fn is_known_absent(&self, wanted: &Resource) -> bool {
-        let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
+        let collection = wanted.path.collection();
         let proof = self.collections.get(&collection);
         proof.is_some_and(|proof| proof.absence.get() == Some(&true))
             && cell(&self.remote.lists, &collection)
@@ -113,7 +113,7 @@ impl Bulk {
     /// Returns the state of one member of the selection, or `None` if it is equal. Uses the list of its collection if
     /// that is sufficient, else a single read. Rare branches are boxed, because the future is moved for each resource.
     pub async fn look(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
-        let collection = wanted.path.parent().unwrap_or_else(LogicalPath::root);
+        let collection = wanted.path.collection();
         // A list that needs the ids of parents is read for each resource that is located.
         let proof = self.collections.get(&collection).filter(|_| !wanted.rules.names_ids());
         let Some(proof) = proof else {

@@ -22,12 +22,8 @@ pub fn lookup(tree: &dyn Tree, metadata: &Metadata, path: &LogicalPath) -> Resul
     if !metadata.rules(path)?.identity().any_explicit() {
         return Err(missing());
     }
-    let siblings = repository::members(tree, &path.parent().unwrap_or_else(LogicalPath::root))?;
-    if let Some((_, error)) = siblings.broken.into_iter().next() {
-        return Err(error.into());
-    }
     let mut found = Vec::new();
-    for file in siblings.resources {
+    for file in repository::members(tree, &path.collection())?.whole()? {
         let sibling = Resource::declared(tree, metadata, file)?;
         let (names, name) = (&sibling.identity, path.name());
         if names.alias == name || names.remote_id == name || is_named(&sibling.payload, name) {

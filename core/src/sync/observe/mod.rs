@@ -1,5 +1,5 @@
 //! Reads the state of the server. Each file uses those above it. `Remote` is implemented in the files `server` to
-//! `remote`:
+//! `saved`:
 //!
 //! ```text
 //! desired          desired resources, with defaults and secrets

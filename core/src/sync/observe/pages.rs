@@ -49,7 +49,7 @@ pub(super) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     pub(super) fn new(rules: &'a Rules, collection: &'a LogicalPath, bounds: Bounds) -> Self {
-        let pager = rules.pager(collection);
+        let pager = Pager::new(rules, collection);
         let (bytes, empty, counted, undecided, seen, found, places) = Default::default();
         Self { collection, pager, bounds, number: 1, bytes, empty, counted, undecided, seen, found, places }
     }

@@ -50,7 +50,7 @@ impl Remote {
     /// Returns the place of the parent of `path`. Fails if Git declares a parent twice: what is below both would be written
     /// to one resource.
     async fn place_above(&self, path: &LogicalPath) -> Result<Place, SyncError> {
-        let place = self.place(&path.parent().unwrap_or_else(LogicalPath::root)).await;
+        let place = self.place(&path.collection()).await;
         let place = place.and_then(|place| place.claimed.clone().map_or(Ok(place), Err));
         place.map_err(|source| SyncError::Parent(path.clone(), source))
     }
