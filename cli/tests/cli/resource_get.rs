@@ -233,7 +233,7 @@ fn twins_are_ambiguous() {
     exit 5
     --- stdout
     --- stderr
-    cannot determine whether /twins/a exists: its names are ambiguous: several entries of the list of its collection have its id or its alias (ids: 1, 2); correct the names in the payload or the name of the directory, or delete an entry that is a duplicate
+    cannot determine whether /twins/a exists: its names are ambiguous: several entries of the list of its collection have its id or its alias (ids: 1, 2); correct the names in the payload or the name of the directory, remove resource.alias if aliases are not unique, or delete an entry that is a duplicate
     "#);
 }
 

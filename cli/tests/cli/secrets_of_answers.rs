@@ -158,6 +158,28 @@ fn of_a_name_count_at_the_id(#[case] args: &[&str]) {
     assert_eq!(world.declared("others/7/resource.json"), None);
 }
 
+#[test]
+fn of_a_name_may_be_stored_by_the_id() {
+    let names = ("apps/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let password = ("apps/acme/metadata.yaml", "resource: {secretAttributes: [/password]}");
+    let world = World::with_store(&["/apps"], &[names, password]);
+    world.live("/apps/7", r#"{"id": "7", "name": "acme", "password": "canary-7"}"#);
+    let run = world.run(&["resource", "save", "/apps/7", "--secret-attributes=/password"]);
+    let file = world.declared("apps/7/resource.json").unwrap_or_default();
+    assert!(run.code == 0 && file.contains("{{secret .}}") && !file.contains("canary"), "{run}\n{file}");
+}
+
+/// The path of a singleton is its name, whatever names it inherits.
+#[test]
+fn of_a_name_do_not_count_for_a_singleton() {
+    let names = ("apps/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let settings = ("apps/settings/metadata.yaml", "resource: {singleton: true}");
+    let world = World::with_store(&["/apps"], &[names, settings, ("apps/acme/metadata.yaml", PIN)]);
+    world.live("/apps/settings", r#"{"name": "acme", "pin": "open"}"#);
+    let run = world.run(&["resource", "save", "/apps/settings"]);
+    assert!(run.code == 0 && world.declared("apps/settings/resource.json").is_some(), "{run}");
+}
+
 /// An attribute of the resource has the name of a secret of the members below it.
 #[test]
 fn of_members_are_not_searched_in_their_parent() {

@@ -193,7 +193,7 @@ impl Item {
 /// The secrets that metadata declares for a resource of the server, by each path that it was found by.
 pub struct Declared {
     path: LogicalPath,
-    /// Its path by its alias.
+    /// Its path by its alias, if that is another one.
     named: Option<LogicalPath>,
     secret: bool,
     attributes: Vec<Pointer>,
@@ -203,9 +203,15 @@ impl Declared {
     pub fn of(item: &Item) -> Self {
         // Several documents may declare one attribute.
         let attributes = item.secret_attributes.iter().cloned().collect::<BTreeSet<_>>();
-        let named = item.path.parent().and_then(|collection| collection.child(&item.alias).ok());
+        let named = item.path.collection().child(&item.alias).ok().filter(|named| *named != item.path);
         let attributes = attributes.into_iter().collect();
         Self { path: item.path.clone(), named, secret: item.secret, attributes }
+    }
+
+    /// Returns these secrets without those at these places, which are stored in any case.
+    pub fn without(mut self, stored: &[Pointer]) -> Self {
+        self.attributes.retain(|at| !stored.contains(at));
+        self
     }
 
     /// Fails if metadata does not declare these secrets for the `draft`, which has them.
@@ -214,12 +220,13 @@ impl Declared {
         let target = rules.resolved();
         let attributes = self.attributes.iter().filter(|at| !target.secret_attributes.contains(at));
         let attributes: Vec<Pointer> = attributes.cloned().collect();
-        if target.secret || !self.secret && !any_readable(&draft.payload, &attributes) {
+        // The path of a singleton is its name.
+        let is_own_singleton = target.singleton && draft.path == self.path;
+        if target.secret || is_own_singleton || !self.secret && !any_readable(&draft.payload, &attributes) {
             return Ok(());
         }
-        if draft.path == self.path
-            && let Some(named) = &self.named
-        {
+        if draft.path == self.path {
+            let Some(named) = &self.named else { return Ok(()) };
             return Err(Failure::invalid(format!(
                 "metadata declares secrets of {named} that it does not declare for {}; save it as {named}",
                 self.path

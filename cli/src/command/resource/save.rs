@@ -8,6 +8,7 @@ use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, PayloadType, Value};
+use declarest_core::secrets::detect;
 
 use super::change::Change;
 use super::fetch::{fetch, has_wildcard};
@@ -87,7 +88,7 @@ pub fn run(arguments: &SaveArguments, invocation: &Invocation) -> Result<(), Fai
         };
         let batches = match input {
             Some(input) => vec![arguments.given(&workspace.metadata, &target, input)?],
-            None => arguments.fetched(&workspace, &target, invocation).await?,
+            None => arguments.fetched(&workspace, &target, &secrets, invocation).await?,
         };
         let mut batches = arguments.without_excluded(&workspace.metadata, batches)?;
         arguments.check_observed(&workspace, &batches)?;
@@ -156,6 +157,7 @@ impl SaveArguments {
         &self,
         workspace: &Workspace<'_>,
         target: &RawPath,
+        secrets: &SecretOptions,
         invocation: &Invocation,
     ) -> Result<Vec<Batch>, Failure> {
         let mut batches = Vec::new();
@@ -169,7 +171,12 @@ impl SaveArguments {
                     Batch { collection: Some(path), drafts, observed: true }
                 }
                 Read::Resource(item) => {
-                    let (descriptor, declared) = (item.format_of_file(workspace)?, Declared::of(&item));
+                    let descriptor = item.format_of_file(workspace)?;
+                    let declared = match &secrets.attributes {
+                        Attributes::Declared => Declared::of(&item),
+                        Attributes::Likely => Declared::of(&item).without(&detect(&item.payload)),
+                        Attributes::Listed(listed) => Declared::of(&item).without(listed),
+                    };
                     let batch =
                         self.drafts(&workspace.metadata, path.clone(), item.payload, descriptor.as_ref())?;
                     // Items of a given payload may state their paths. An answer of the server must not choose them.
@@ -180,7 +187,8 @@ impl SaveArguments {
                         )));
                     }
                     // Its alias may have metadata that this path does not have.
-                    for draft in batch.drafts.iter().filter(|draft| !self.secret && draft.path == path) {
+                    let is_unchecked = self.secret || self.allow_plaintext;
+                    for draft in batch.drafts.iter().filter(|draft| !is_unchecked && draft.path == path) {
                         declared.check(workspace, draft)?;
                     }
                     batch

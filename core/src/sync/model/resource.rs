@@ -1,6 +1,5 @@
 //! The desired and the observed state of one resource.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -46,27 +45,11 @@ pub struct Resource {
     /// The memory that the payload occupies.
     pub held: Share,
     /// The reader of other resources for the jq of its transforms.
-    pub reading: Option<JqReader>,
+    pub reading: Option<Arc<dyn ResourceReader>>,
     /// The values that the templates of its rules refer to.
     pub values: Option<Arc<KnownValues>>,
     /// Those of them that are secret.
     pub secret_values: Arc<[Secret]>,
-}
-
-/// Reads other resources for jq.
-#[derive(Clone)]
-pub struct JqReader(Arc<dyn ResourceReader>);
-
-impl JqReader {
-    pub(crate) fn new(reader: Arc<dyn ResourceReader>) -> Self {
-        Self(reader)
-    }
-}
-
-impl fmt::Debug for JqReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JqReader")
-    }
 }
 
 /// The state of a resource on the server.
@@ -191,7 +174,7 @@ impl Resource {
     ) -> Result<Evaluation<'a>, SyncError> {
         let Self { path, identity, payload, descriptor, .. } = self;
         let subject = Subject { path, identity, payload: Some(payload), descriptor: descriptor.as_ref() };
-        let reader = self.reading.as_ref().map(|reading| reading.0.as_ref());
+        let reader = self.reading.as_deref();
         let declared = self.declared.as_ref().and_then(LogicalPath::parent);
         Ok(self.rules.on_resource_with(subject, values, declared.as_ref())?.reading(reader))
     }

@@ -71,9 +71,6 @@ pub struct Created {
     pub(crate) id: Option<String>,
     /// The HMAC of the metadata and the payload from which it was created.
     from: String,
-    /// The HMAC of the alias with which it was created.
-    #[serde(default)]
-    alias: String,
 }
 
 impl WrittenValues {
@@ -167,10 +164,10 @@ impl WrittenValues {
         let name = self.name(&desired.path);
         let mut records = self.records.lock();
         if records.has_key()
-            && let Some((from, alias)) = records.source(&name, desired).zip(records.alias(&name, desired))
+            && let Some(from) = records.source(&name, desired)
         {
             let id = (!desired.rules.has_secret_id()).then(|| id.to_owned());
-            records.lost.insert(name.clone(), Created { id, from, alias });
+            records.lost.insert(name.clone(), Created { id, from });
             records.changed.insert(name);
         }
     }
@@ -189,14 +186,12 @@ impl WrittenValues {
         self.records.lock().lost.contains_key(&self.name(path))
     }
 
-    /// Returns the resource that the server created from the same payload and metadata, or with the same alias and a known
-    /// id, and that no run found.
-    pub(crate) fn lost(&self, desired: &Resource) -> Option<Created> {
+    /// Returns the resource that the server created for the path of `desired`, and that no run found, and whether it was
+    /// created from the same payload and metadata.
+    pub(crate) fn lost(&self, desired: &Resource) -> Option<(Created, bool)> {
         let (name, records) = (self.name(&desired.path), self.records.lock());
         let created = records.lost.get(&name)?;
-        let is_same = records.source(&name, desired)? == created.from
-            || created.id.is_some() && records.alias(&name, desired)? == created.alias;
-        is_same.then(|| created.clone())
+        Some((created.clone(), records.source(&name, desired)? == created.from))
     }
 
     /// Returns the path and the id of a resource beside the one at `path` that the server created and that no run found. Leaves
@@ -295,14 +290,6 @@ impl Records {
     fn source(&self, name: &str, desired: &Resource) -> Option<String> {
         let name = format!("{name} {}", hex(desired.rules.digest()));
         self.digest(&name, &Pointer::default(), &desired.payload)
-    }
-
-    /// Returns the HMAC of the alias of the resource `name`, which without names in metadata is that of its file; `None` if
-    /// it cannot be encoded.
-    fn alias(&self, name: &str, desired: &Resource) -> Option<String> {
-        let is_stated = desired.rules.identity().any_explicit();
-        let alias = if is_stated { &desired.identity.alias } else { desired.path.name() };
-        self.digest(name, &Pointer::default(), &Value::from(alias))
     }
 
     /// Returns the HMAC of an attribute of the resource `name`; `None` if it cannot be encoded.

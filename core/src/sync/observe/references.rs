@@ -19,7 +19,7 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::secrets::placeholder_places;
-use crate::sync::model::{JqReader, Observed, Resource, SyncError, Unresolved, add_texts};
+use crate::sync::model::{Observed, Resource, SyncError, Unresolved, add_texts};
 use crate::sync::tasks::blocking;
 
 /// The maximum number of references of templates that need each other.
@@ -112,7 +112,7 @@ impl Remote {
         let mut resource = resource.clone();
         if resource.reading.is_none() && resource.rules.reads_others() {
             let of = Some(resource.path.clone());
-            resource.reading = Some(JqReader::new(Arc::new(Reader { of, ..self.reader() })));
+            resource.reading = Some(Arc::new(Reader { of, ..self.reader() }));
         }
         resource
     }

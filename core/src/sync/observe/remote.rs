@@ -119,7 +119,7 @@ impl Remote {
             if is_resource || session.tree.entries(path.relative())?.is_some() {
                 return Ok(!is_resource);
             }
-            let (metadata, parent) = (&session.metadata, path.parent().unwrap_or_else(LogicalPath::root));
+            let (metadata, parent) = (&session.metadata, path.collection());
             let declared = metadata.child_collections(&parent)?.iter().any(|name| name == path.name());
             Ok(declared || metadata.api().is_some_and(|api| is_collection(api.document(), &path)))
         })

@@ -206,14 +206,17 @@ impl Surveyor {
         let lost = lost.filter(|lost| lost.is_of(desired));
         if observed.payload.is_none() {
             let still_exists = match &recorded {
-                Some(Created { id: Some(id), .. }) => {
-                    self.bulk.remote.at_id(&observed.at, id).await != Some(None)
+                Some((Created { id: Some(id), .. }, is_same)) => {
+                    let shown = self.bulk.remote.at_id(&observed.at, id).await;
+                    // After an edit, the id may be that of another resource.
+                    let is_it = |shown: &Value| *is_same || has_name_of(desired, shown);
+                    shown.is_none_or(|shown| shown.as_ref().is_some_and(is_it))
                 }
-                Some(_) => true,
+                Some((_, is_same)) => *is_same,
                 None => lost.is_some(),
             };
             if still_exists {
-                let id = recorded.and_then(|created| created.id).or_else(|| lost?.id);
+                let id = recorded.and_then(|(created, _)| created.id).or_else(|| lost?.id);
                 return Err(SyncError::Unfindable(desired.path.clone(), id));
             }
         }
@@ -360,4 +363,12 @@ fn may_write_unread(intent: Intent, error: &SyncError) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the server shows the name of `desired` in the payload `shown`.
+fn has_name_of(desired: &Resource, shown: &Value) -> bool {
+    let wanted = Wanted::of(desired);
+    let alias = desired.rules.identity().alias().evaluate(shown);
+    alias.is_ok_and(|alias| alias == desired.identity.alias)
+        || wanted.by_members && is_named(shown, wanted.name)
 }

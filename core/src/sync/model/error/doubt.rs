@@ -9,9 +9,10 @@ use crate::error::{Categorized as _, Category};
 use crate::path::LogicalPath;
 use crate::repository::metadata_place;
 
-/// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
+/// The correction if the answer is not one of the server.
 const OTHER_ANSWER: &str =
     "if a sign-in page or a proxy answers, correct the address or the credentials of the server,";
+/// The correction that identifies a resource by the id of its payload if its collection cannot be listed.
 const STATE_ID: &str = "add an id to the payload that equals the alias, or set operations.create to a PUT to the path of operations.get";
 
 /// The reason why the existence of a resource is unknown. Its text names the metadata that resolves it.
@@ -70,7 +71,7 @@ pub enum Doubt {
     AliasNotListed(usize),
     /// Several entries have its names.
     #[error(
-        "its names are ambiguous: several entries of the list of its collection have its id or its alias (ids: {}); correct the names in the payload or the name of the directory, or delete an entry that is a duplicate",
+        "its names are ambiguous: several entries of the list of its collection have its id or its alias (ids: {}); correct the names in the payload or the name of the directory, remove resource.alias if aliases are not unique, or delete an entry that is a duplicate",
         abridged(.0)
     )]
     Several(Vec<String>),
@@ -158,7 +159,7 @@ impl Doubt {
             | Self::AnotherId(..)
             | Self::Moved(..) => String::new(),
             _ => {
-                let collection = path.parent().unwrap_or_else(LogicalPath::root);
+                let collection = path.collection();
                 format!("; the place is {}", metadata_place(&collection))
             }
         }

@@ -75,7 +75,7 @@ pub enum SyncError {
     #[error(
         "{0}: the deletion of a resource of its collection also deleted {1}, which Git declares, because the server shows \
          the same resources in both collections; state resource.onRemove: keep in {file}",
-        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.collection())
     )]
     Shared(LogicalPath, String),
     /// A resource of the server cannot be compared with all declared resources.
@@ -109,7 +109,7 @@ pub enum SyncError {
     #[error(
         "{1}; the list of its collection does not show it: if this answer means that it does not exist, state operations.get.absent: {{status: [{status}]}} in {file}",
         status = .1.status().map_or(0, |status| status.as_u16()),
-        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.collection())
     )]
     RefusedRead(LogicalPath, ServerError),
     /// The transforms of this resource need it themselves, or resources nest too deep.
@@ -192,14 +192,14 @@ pub enum SyncError {
     /// The create does not contain this id, which is the only name of the resource.
     #[error(
         "{0}: the create does not contain the id {1}, so the server assigns another one, and no run finds the resource; remove the id from the payload, and state resource.alias in {file}",
-        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.collection())
     )]
     IdNotSent(LogicalPath, String),
     /// The resource was created, with this id if it is known, and no run finds it. Another run would create one more.
     #[error(
         "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, add an attribute with its name to the payload, or correct operations.list, if it does not show all resources; a further create would create it again",
         id = with_id(.1.as_deref()),
-        file = metadata_place(&.0.parent().unwrap_or_else(LogicalPath::root))
+        file = metadata_place(&.0.collection())
     )]
     Unfindable(LogicalPath, Option<String>),
     /// The server confirmed the update with this status, and does not show the resource afterwards.
