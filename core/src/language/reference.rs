@@ -25,7 +25,7 @@ pub struct Reference {
 /// A text begins like a reference and is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the reference at \"{at}\" is malformed; write {{{{ref \"/path/of/a/resource\" \"/pointer\"}}}} with both texts in double quotes"
+    "the reference at \"{at}\" is malformed; write {{{{ref \"/path/of/a/resource\" \"/pointer\"}}}}, with an absolute path and a JSON Pointer in double quotes"
 )]
 pub struct ReferenceError {
     /// The place in the payload.

@@ -80,6 +80,15 @@ pub fn fields(
     {
         chosen = IdentityFields { alias, basis: Basis::Schema, ..chosen };
     }
+    // The server assigns the keys of the list. Its entries do not state them, and their names may differ from them.
+    let is_key = |name: &str| {
+        name.to_ascii_lowercase().ends_with("id")
+            && !letters(name).eq(letters(&chosen.id))
+            && create.is_some()
+    };
+    if shape.is_keyed && !attributes.contains("id") && variable.is_some_and(is_key) {
+        "id".clone_into(&mut chosen.id);
+    }
     IdentityFields { secrets: secrets(target, &attributes), ..chosen }
 }
 

@@ -300,6 +300,28 @@ fn the_entries_of_a_list_with_several_arrays_are_selected(#[case] list: &str, #[
     assert_eq!(steps(inferred, OperationName::List), expected);
 }
 
+/// The server assigns the keys, which are ids, and the entries state only their names.
+#[rstest]
+#[case::id("id", ["{{/id}}", "{{/name}}"], r#"[to_entries[] | {"id": .key} + .value]"#)]
+#[case::of_the_collection("poolId", ["{{/id}}", "{{/name}}"], r#"[to_entries[] | {"id": .key} + .value]"#)]
+#[case::spelled("NaMe", ["{{/name}}", "{{/name}}"], r#"[to_entries[] | {"name": .key} + .value]"#)]
+#[case::name("name", ["{{/name}}", "{{/name}}"], r#"[to_entries[] | {"name": .key} + .value]"#)]
+#[case::of_the_name("pool", ["{{/name}}", "{{/name}}"], r#"[to_entries[] | {"name": .key} + .value]"#)]
+fn keys_of_a_list_are_ids(#[case] variable: &str, #[case] names: [&str; 2], #[case] expected: &str) {
+    let document = format!(
+        "paths: {{/pools: {{get: {{responses: {{'200': {{content: {{application/json: {{schema: {{type: object, \
+         additionalProperties: {{properties: {{name: {{}}, size: {{}}}}}}}}}}}}}}}}}}, post: {{}}}}, '/pools/{{{variable}}}': {{get: {{}}}}}}"
+    );
+    let inferred = infer("/pools/", Some(&OpenApi::parse(document.as_bytes()).unwrap())).unwrap();
+    let resource = inferred.resource.clone().unwrap_or_default();
+    assert_eq!([resource.id, resource.alias].map(Option::unwrap), names);
+    assert_eq!(steps(inferred, OperationName::List), expected);
+    // If no POST creates resources, the client states the keys.
+    let document = OpenApi::parse(document.replace("post:", "put:").as_bytes()).unwrap();
+    let resource = infer("/pools/", Some(&document)).unwrap().resource.unwrap_or_default();
+    assert_eq!([resource.id, resource.alias].map(Option::unwrap), ["{{/name}}", "{{/name}}"]);
+}
+
 #[rstest]
 #[case::texts("{type: array, items: {$ref: '#/components/schemas/Name'}}", true)]
 #[case::texts_in_an_object("{properties: {count: {}, keys: {items: {type: string}}}}", true)]

@@ -98,7 +98,7 @@ impl Shape {
     pub fn list_expression(&self, document: Option<&OpenApi>, id: &str) -> Option<String> {
         let schema = document.zip(self.resource.as_ref());
         let states_id = schema.is_some_and(|(document, at)| document.members(at).contains_key(id));
-        if self.is_keyed && states_id {
+        if self.is_keyed && (states_id || id == "id") {
             return Some(format!("[to_entries[] | {{{}: .key}} + .value]", serde_json::Value::from(id)));
         }
         if self.embedded.is_some() || self.is_linked {

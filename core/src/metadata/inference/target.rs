@@ -4,7 +4,7 @@ use http::Method;
 
 use super::InferenceError;
 use crate::language::template::singular;
-use crate::metadata::openapi::{OpenApi, PathItem, Segment};
+use crate::metadata::openapi::{ApiOperation, OpenApi, PathItem, Segment};
 use crate::metadata::transform::is_identifier;
 use crate::path::{RawPath, Selector};
 
@@ -73,15 +73,21 @@ impl Target {
         best(document, &names, self.is_collection)
     }
 
-    /// Returns the path of the document with the POST request that creates a resource: that of the collection, or one
-    /// such as `/users/create`.
+    /// Returns the path of the document with the POST request that creates a resource: that of the collection, unless that
+    /// is a query because its answer is a list, or one such as `/users/create`.
     pub fn creator<'d>(&self, document: &'d OpenApi) -> Option<&'d PathItem> {
         let create = Name::Literal("create".to_owned());
         let below: Vec<Name> = self.collection().iter().cloned().chain([create]).collect();
         let is_literal = |item: &&PathItem| item.segments().last().is_some_and(|it| it.literal().is_some());
         let below = || best(document, &below, false).filter(is_literal);
         let has_post = |item: &&PathItem| item.operation(&Method::POST).is_some();
-        self.best_collection(document).filter(has_post).or_else(|| below().filter(has_post))
+        let is_query = |item: &PathItem| {
+            let answer = item.operation(&Method::POST).and_then(ApiOperation::response_schema);
+            answer.is_some_and(|schema| document.items(schema).is_some())
+        };
+        let collection = self.best_collection(document).filter(has_post);
+        let below = || below().filter(has_post);
+        collection.filter(|item| !is_query(item)).or_else(below).or(collection)
     }
 
     /// Whether a path of the document is below the collection.

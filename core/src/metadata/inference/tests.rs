@@ -102,6 +102,10 @@ fn a_resource_may_be_created_at_a_path_below_the_collection() {
     assert_eq!(create(&with_slash), "POST /users/create/");
     let with_both = document(&["GET,POST /users", "POST /users/create", "GET,PUT /users/{id}"]);
     assert_eq!(create(&with_both), "POST /users");
+    let query = "paths: {/users: {get: {}, post: {responses: {'200': {content: {application/json: {schema: {type: array, \
+                 items: {properties: {id: {}}}}}}}}}}, /users/create: {post: {}}, '/users/{id}': {get: {}}}";
+    let query = OpenApi::parse(query.as_bytes()).unwrap();
+    assert_eq!(create(&query), "POST /users/create");
     let named_create = document(&["GET /users", "GET,POST,PUT /users/{id}"]);
     assert_eq!(create(&named_create), "PUT /users/{{/id}}");
     assert!(
