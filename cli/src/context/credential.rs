@@ -25,6 +25,10 @@ const SESSION_VARIABLE: &str = "DECLAREST_PROMPT_AUTH_SESSION_ID";
 pub enum CredentialError {
     #[error("there is no credential \"{0}\" under credentials")]
     Unknown(String),
+    #[error(
+        "the credentials \"{0}\" and \"{1}\" prompt for their values and have the same environment variables; rename one"
+    )]
+    SharedVariables(String, String),
     #[error("credential \"{name}\": {part} is empty; set it, or the variable that it refers to")]
     Empty { name: String, part: &'static str },
     #[error("credential \"{name}\": {source}{}", alternative(.source, .variable))]
@@ -48,7 +52,7 @@ fn alternative(source: &TerminalError, variable: &str) -> String {
 
 categories!(CredentialError {
     .source: Prompt;
-    Validation: Unknown, Empty;
+    Validation: Unknown, SharedVariables, Empty;
     Internal: Session;
 });
 
@@ -117,7 +121,12 @@ impl Credentials {
     }
 
     fn answer(&self, name: &str, part: &'static str, persist: bool) -> Result<Secret, CredentialError> {
-        let variable = format!("{}_{}", variable_stem(name), part.to_uppercase());
+        let stem = variable_stem(name);
+        let mut others = self.list.iter().map(|other| &other.name.0).filter(|other| *other != name);
+        if let Some(other) = others.find(|other| variable_stem(other) == stem) {
+            return Err(CredentialError::SharedVariables(name.to_owned(), other.clone()));
+        }
+        let variable = format!("{stem}_{}", part.to_uppercase());
         if let Some(known) = self.known.borrow().get(&variable) {
             return Ok(known.clone());
         }
@@ -290,6 +299,17 @@ mod tests {
         let error = credentials(prompt, &Environment::default()).login("ops-1").unwrap_err();
         assert!(error.to_string().ends_with("; set DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD"), "{error}");
         assert_eq!(error.category(), Category::Validation);
+    }
+
+    /// The value of one would be sent to the server of the other.
+    #[test]
+    fn credentials_with_the_same_variables_are_not_used() {
+        let environment = Environment::from_iter([("DECLAREST_CONTEXT_CREDENTIAL_OPS_1_PASSWORD", "x")]);
+        let prompt = CredentialValue::Prompt(Prompt { prompt: true, persist_in_session: false });
+        let mut credentials = credentials(prompt, &environment);
+        credentials.list.push(Credential { name: Text("ops_1".to_owned()), ..credentials.list[0].clone() });
+        let error = credentials.login("ops-1").unwrap_err();
+        assert!(matches!(error, CredentialError::SharedVariables(..)), "{error}");
     }
 
     #[test]

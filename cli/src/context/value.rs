@@ -99,7 +99,9 @@ impl HttpUrl {
     pub fn check(text: &str) -> Result<(), String> {
         let url = Url::parse(text.trim())
             .map_err(|_| "is not a URL; write it like https://api.example.com/v1".to_owned())?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        // The parser takes the first segment of the path for a missing host.
+        let states_host = text.split_once("://").is_some_and(|(_, rest)| !rest.starts_with(['/', '\\']));
+        if !matches!(url.scheme(), "http" | "https") || !states_host {
             return Err("must be an http or https URL with a host".to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
