@@ -14,7 +14,6 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt;
 use http::{Method, StatusCode};
-use rstest::rstest;
 
 use crate::recorder::{Recorder, json};
 use crate::server::gate;
@@ -33,30 +32,20 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A brotli stream that holds its text as it is (RFC 7932 section 9.2): a window of 16 bits, one block that is not
-/// the last one and not compressed, and an empty last one.
-fn brotli(text: &[u8]) -> Vec<u8> {
-    let header = (u32::try_from(text.len() - 1).unwrap() << 4) | 1 << 20;
-    [&header.to_le_bytes()[..3], text, &[3]].concat()
-}
-
-#[rstest]
-#[case("gzip", gzip(b"{\"a\":1}"))]
-#[case("br", brotli(b"{\"a\":1}"))]
 #[tokio::test]
-async fn compressed_bodies_are_unpacked(#[case] encoding: &'static str, #[case] body: Vec<u8>) {
-    let server = Recorder::start(move |_| {
-        ([("content-type", "application/json"), ("content-encoding", encoding)], body.clone()).into_response()
+async fn compressed_bodies_are_unpacked() {
+    let server = Recorder::start(|_| {
+        let headers = [("content-type", "application/json"), ("content-encoding", "gzip")];
+        (headers, gzip(b"{\"a\":1}")).into_response()
     })
     .await;
     assert_eq!(ask(&server, Method::GET).await.unwrap(), "{\"a\":1}");
-    let accepted = server.seen()[0].header("accept-encoding").to_owned();
-    assert!(accepted.split(',').any(|accepted| accepted.trim() == encoding), "{accepted}");
+    assert_eq!(server.seen()[0].header("accept-encoding"), "gzip");
 }
 
 #[tokio::test]
 async fn what_is_not_what_it_says_is_a_broken_answer() {
-    let server = Recorder::start(|_| ([("content-encoding", "br")], "no brotli").into_response()).await;
+    let server = Recorder::start(|_| ([("content-encoding", "gzip")], "no gzip").into_response()).await;
     let error = ask(&server, Method::POST).await.unwrap_err();
     assert_eq!(error.category(), Category::Transport, "{error}");
     assert!(error.to_string().contains("the answer is incomplete"), "{error}");

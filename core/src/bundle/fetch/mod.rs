@@ -60,7 +60,6 @@ pub(super) fn client(builder: ClientBuilder) -> Result<Client, BundleError> {
         .user_agent(concat!("declarest/", env!("CARGO_PKG_VERSION")))
         // The archive is itself gzip, and some servers declare that as a content encoding.
         .no_gzip()
-        .no_brotli()
         .redirect(Policy::none());
     builder.build().map_err(|error| BundleError::Client(with_causes(&error)))
 }

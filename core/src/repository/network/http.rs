@@ -69,7 +69,6 @@ impl HttpTransport {
         let client = client_builder(&remote.tls, &remote.proxy)
             // The content of requests and answers is compressed already.
             .no_gzip()
-            .no_brotli()
             .http1_only()
             .redirect(reqwest::redirect::Policy::none())
             .build()
