@@ -122,9 +122,13 @@ impl Credentials {
 
     fn answer(&self, name: &str, part: &'static str, persist: bool) -> Result<Secret, CredentialError> {
         let stem = variable_stem(name);
-        let mut others = self.list.iter().map(|other| &other.name.0).filter(|other| *other != name);
-        if let Some(other) = others.find(|other| variable_stem(other) == stem) {
-            return Err(CredentialError::SharedVariables(name.to_owned(), other.clone()));
+        let is_prompt = |other: &Credential| {
+            let value = if part == "username" { &other.username } else { &other.password };
+            matches!(value, CredentialValue::Prompt(_))
+        };
+        let mut others = self.list.iter().filter(|other| other.name.0 != name && is_prompt(other));
+        if let Some(other) = others.find(|other| variable_stem(&other.name.0) == stem) {
+            return Err(CredentialError::SharedVariables(name.to_owned(), other.name.0.clone()));
         }
         let variable = format!("{stem}_{}", part.to_uppercase());
         if let Some(known) = self.known.borrow().get(&variable) {
@@ -310,6 +314,9 @@ mod tests {
         credentials.list.push(Credential { name: Text("ops_1".to_owned()), ..credentials.list[0].clone() });
         let error = credentials.login("ops-1").unwrap_err();
         assert!(matches!(error, CredentialError::SharedVariables(..)), "{error}");
+        // A value in the file reads no variable.
+        credentials.list[1].password = CredentialValue::Literal(SecretText(Secret::from("y".to_owned())));
+        assert_eq!(credentials.login("ops-1").unwrap().password.expose(), "x");
     }
 
     #[test]

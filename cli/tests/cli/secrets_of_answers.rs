@@ -169,6 +169,15 @@ fn of_a_name_may_be_stored_by_the_id() {
     assert!(run.code == 0 && file.contains("{{secret .}}") && !file.contains("canary"), "{run}\n{file}");
 }
 
+#[test]
+fn of_a_name_do_not_matter_if_it_is_excluded() {
+    let names = ("apps/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let world = World::with_store(&["/apps"], &[names, ("apps/acme/metadata.yaml", PIN)]);
+    world.live("/apps/7", r#"{"id": "7", "name": "acme", "pin": "canary-7"}"#);
+    let run = world.run(&["resource", "save", "/apps/7", "--exclude", "acme"]);
+    assert_eq!((run.code, world.declared("apps/7/resource.json")), (0, None), "{run}");
+}
+
 /// The path of a singleton is its name, whatever names it inherits.
 #[test]
 fn of_a_name_do_not_count_for_a_singleton() {

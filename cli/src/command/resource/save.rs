@@ -172,6 +172,7 @@ impl SaveArguments {
                 }
                 Read::Resource(item) => {
                     let descriptor = item.format_of_file(workspace)?;
+                    let is_excluded = self.exclusions.cover(&path, &item.alias, &item.remote_id);
                     let declared = match &secrets.attributes {
                         Attributes::Declared => Declared::of(&item),
                         Attributes::Likely => Declared::of(&item).without(&detect(&item.payload)),
@@ -187,7 +188,7 @@ impl SaveArguments {
                         )));
                     }
                     // Its alias may have metadata that this path does not have.
-                    let is_unchecked = self.secret || self.allow_plaintext;
+                    let is_unchecked = self.secret || self.allow_plaintext || is_excluded;
                     for draft in batch.drafts.iter().filter(|draft| !is_unchecked && draft.path == path) {
                         declared.check(workspace, draft)?;
                     }
