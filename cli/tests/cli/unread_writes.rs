@@ -126,6 +126,33 @@ fn a_created_resource_that_its_list_hides_is_not_created_again() {
     assert_eq!(place.server.count("POST"), 2, "{run}");
 }
 
+/// Records must not contain secret ids.
+#[test]
+fn created_resources_with_secret_ids_that_their_list_hides_are_not_created_again() {
+    let server = ApiServer::start(&["/keys"], |request, store| {
+        if request.is("GET", "/keys") {
+            Answer::json(200, &json!([]))
+        } else {
+            request.rest(store, Ids::Given)
+        }
+    });
+    let mut files = vec![(
+        "keys/_/metadata.yaml".to_owned(),
+        "resource: {id: /id, alias: /name, secretAttributes: [/id]}".to_owned(),
+    )];
+    files.extend(
+        ["a", "b", "c"]
+            .map(|name| (format!("keys/{name}/resource.json"), format!(r#"{{"name": "{name}"}}"#))),
+    );
+    let files: Vec<_> = files.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    let place = Place::new(server, &files);
+    for _ in 0..3 {
+        let run = place.run(&["resource", "apply", "/", "-r"]);
+        assert!(run.code != 0 && run.stderr.contains("3 of 3 resources failed"), "{run}");
+    }
+    assert_eq!(place.server.count("POST"), 3);
+}
+
 /// The server only accepts a create, and processes it later.
 #[test]
 fn an_accepted_create_may_still_be_processed() {

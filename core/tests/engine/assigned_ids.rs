@@ -207,14 +207,14 @@ async fn a_created_resource_that_is_deleted_by_hand_is_created_again() {
 
 /// The operator starts again after the runs that noticed that the list does not show the resource.
 #[rstest]
-#[case::plain("", r#"{"name": "cut"}"#)]
-#[case::secret("", r#"{"name": "cut", "pin": "{{secret .}}"}"#)]
-#[case::wholly_secret(", secret: true", r#""{{secret .}}""#)]
-#[case::secret_id(", secretAttributes: [/id]", r#"{"name": "cut"}"#)]
+#[case::plain("", &[r#"{"name": "cut"}"#])]
+#[case::secret("", &[r#"{"name": "cut", "pin": "{{secret .}}"}"#])]
+#[case::wholly_secret(", secret: true", &[r#""{{secret .}}""#])]
+#[case::secret_ids(", secretAttributes: [/id]", &[r#"{"name": "cut"}"#, r#"{"name": "dig"}"#, r#"{"name": "eat"}"#])]
 #[tokio::test]
 async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(
     #[case] metadata: &str,
-    #[case] payload: &str,
+    #[case] payloads: &[&str],
 ) {
     let server = ApiServer::start(&["/tasks"], |request, store| {
         if request.is("GET", "/tasks") {
@@ -224,11 +224,12 @@ async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(
         }
     });
     let secrets = [("tasks/cut:/pin", "canary"), ("tasks/cut:.", r#"{"name": "cut", "pin": "canary"}"#)];
-    let world = declaring(&[("cut", payload)]).with_secrets(&secrets).await;
+    let resources: Vec<_> = ["cut", "dig", "eat"].into_iter().zip(payloads.iter().copied()).collect();
+    let world = declaring(&resources).with_secrets(&secrets).await;
     world.declare("tasks/_/metadata.yaml", &format!("resource: {{id: /id, alias: /name{metadata}}}"));
     let pause = Duration::from_millis(200);
     let record = tempfile::tempdir().unwrap();
-    for (process, created) in [1, 0, 0, 0].into_iter().enumerate() {
+    for (process, created) in [payloads.len(), 0, 0, 0].into_iter().enumerate() {
         // The server shows that the created resource still exists, unless the record must not contain its id.
         if process == 3 && !metadata.contains("secret") {
             world.declare("tasks/cut/resource.json", r#"{"name": "cut", "color": "red"}"#);
@@ -245,7 +246,7 @@ async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(
             tokio::time::sleep(pause).await;
         }
     }
-    assert_eq!(creates(&server), 1);
+    assert_eq!(creates(&server), payloads.len());
     let recorded = std::fs::read_to_string(record.path().join("written.json")).unwrap();
     assert_eq!(recorded.contains(r#""id":"n"#), !metadata.contains("secret"), "{recorded}");
     assert!(!recorded.contains("canary"), "{recorded}");

@@ -33,8 +33,8 @@ impl Writer {
     /// each resource that its list does not show: a further command would create it again.
     pub async fn check_lists(&self, asks: bool) -> Vec<Failure> {
         let witnesses = std::mem::take(&mut *self.witnesses.lock());
-        for (collection, witness) in &witnesses {
-            self.session.knowledge.expect_in_list(collection.clone(), witness.clone());
+        for (collection, created) in &witnesses {
+            self.session.knowledge.expect_in_list(collection.clone(), created.clone());
         }
         let mut left: Vec<_> = if asks { witnesses.into_iter().collect() } else { Vec::new() };
         let at_once = self.session.client.max_concurrency();
@@ -47,22 +47,29 @@ impl Writer {
             if tokio::time::timeout(pause, self.stop.requested()).await.is_ok() {
                 return Vec::new();
             }
-            let looks = futures::stream::iter(left).map(|(collection, witness)| async {
-                let is_shown = self.is_listed(&collection, &witness).await;
-                (!is_shown).then_some((collection, witness))
+            let looks = futures::stream::iter(left).map(|(collection, created)| async {
+                let hidden = self.hidden(&collection, created).await;
+                (!hidden.is_empty()).then_some((collection, hidden))
             });
             left = looks.buffer_unordered(at_once).filter_map(ready).collect().await;
         }
+        let left = left.into_iter().flat_map(|(collection, hidden)| {
+            hidden.into_iter().map(move |witness| (collection.clone(), witness))
+        });
         let unlisted =
             futures::stream::iter(left).map(|(collection, witness)| self.unlisted(collection, witness));
         unlisted.buffer_unordered(at_once).filter_map(ready).collect().await
     }
 
-    /// Whether the list of `collection` shows `witness`, or fails.
-    async fn is_listed(&self, collection: &LogicalPath, witness: &Witness) -> bool {
-        let Ok(Some(created)) = self.declared(&witness.path).await else { return true };
-        let list = self.referred.fresh().list_for(&created, collection).await;
-        !matches!(&*list, ListAnswer::Listed { listing, .. } if !witness.is_in(listing))
+    /// Returns those of the `created` resources that the list of `collection` does not show, unless it fails.
+    async fn hidden(&self, collection: &LogicalPath, mut created: Vec<Witness>) -> Vec<Witness> {
+        let Some(last) = created.last() else { return created };
+        let Ok(Some(declared)) = self.declared(&last.path).await else { return Vec::new() };
+        match &*self.referred.fresh().list_for(&declared, collection).await {
+            ListAnswer::Listed { listing, .. } => created.retain(|witness| !witness.is_in(listing)),
+            ListAnswer::Unknown(_) => created.clear(),
+        }
+        created
     }
 
     /// Records that the list of `collection` does not show `witness`. Returns the failure.
@@ -183,7 +190,12 @@ impl Attempt<'_> {
         if self.writer.knows_new_parents(&self.action.path).is_none() {
             let (path, id, alias) = (self.path(), id.to_owned(), desired.identity.alias.clone());
             let witness = Witness { path, id, alias, hides_id: desired.rules.has_secret_id() };
-            self.writer.witnesses.lock().insert(collection, witness);
+            let mut witnesses = self.writer.witnesses.lock();
+            let created = witnesses.entry(collection).or_default();
+            if !witness.hides_id {
+                created.clear();
+            }
+            created.push(witness);
         }
     }
 

@@ -40,7 +40,8 @@ pub struct Writer {
     pub declared_in: Mutex<HashMap<LogicalPath, Arc<dyn Tree>>>,
     pub recurrences: Option<Arc<Recurrences>>,
     /// The last resource that the run has created in each collection on the server whose list proved that it was absent.
-    pub witnesses: Mutex<HashMap<LogicalPath, Witness>>,
+    /// If ids are secret, all of them, because a record cannot identify others.
+    pub witnesses: Mutex<HashMap<LogicalPath, Vec<Witness>>>,
     /// The resources that failed in a plan of the run, with the categories of their failures.
     pub failed: Mutex<HashMap<LogicalPath, Option<Category>>>,
     /// The resources that differ after a successful update, unless recurrences are watched.

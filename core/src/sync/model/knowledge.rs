@@ -49,8 +49,8 @@ struct Known {
     keys: RandomState,
     /// Created resources that no run finds.
     lost: HashMap<LogicalPath, Lost>,
-    /// The last created resource of each collection that no list has shown yet, by the path of the collection on the server.
-    witnesses: HashMap<LogicalPath, Witness>,
+    /// The last created resources of each collection that no list has shown yet, by the path of the collection on the server.
+    witnesses: HashMap<LogicalPath, Vec<Witness>>,
     /// Where the next run begins, because the last one was stopped.
     next: Option<Start>,
     /// The resources that refer to values of others, by the paths of the others.
@@ -334,19 +334,28 @@ impl Knowledge {
         self.0.lock().lost.get(path).cloned()
     }
 
-    /// Records a resource that the server created in `collection`, and that its list must show.
-    pub(crate) fn expect_in_list(&self, collection: LogicalPath, witness: Witness) {
-        self.0.lock().witnesses.insert(collection, witness);
+    /// Records resources that the server created in `collection`, and that its list must show.
+    pub(crate) fn expect_in_list(&self, collection: LogicalPath, created: Vec<Witness>) {
+        self.0.lock().witnesses.insert(collection, created);
     }
 
-    /// Returns the last created resource of `collection`, unless a list has shown it.
-    pub(crate) fn witness(&self, collection: &LogicalPath) -> Option<Witness> {
-        self.0.lock().witnesses.get(collection).cloned()
+    /// Returns the resource that was created in `collection` for `path`, or otherwise the last one, unless a list has
+    /// shown it.
+    pub(crate) fn witness(&self, collection: &LogicalPath, path: &LogicalPath) -> Option<Witness> {
+        let known = self.0.lock();
+        let created = known.witnesses.get(collection)?;
+        created.iter().find(|witness| witness.path == *path).or(created.last()).cloned()
     }
 
-    /// Records that the list of `collection` shows its last created resource, or that this no longer exists.
-    pub(crate) fn shown_in_list(&self, collection: &LogicalPath) {
-        self.0.lock().witnesses.remove(collection);
+    /// Records that the list of `collection` shows the resource that was created for `path`, or that this no longer exists.
+    pub(crate) fn shown_in_list(&self, collection: &LogicalPath, path: &LogicalPath) {
+        let mut known = self.0.lock();
+        if let Some(created) = known.witnesses.get_mut(collection) {
+            created.retain(|witness| witness.path != *path);
+            if created.is_empty() {
+                known.witnesses.remove(collection);
+            }
+        }
     }
 
     /// Stores where the next run begins, if a run was stopped. Returns what the run before stored.

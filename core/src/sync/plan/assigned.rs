@@ -37,8 +37,8 @@ impl Candidates {
     }
 }
 
-/// Fails if the list of `collection` does not show the last resource that was created in it, although that exists. Then
-/// the list does not prove that the server lacks `absent`.
+/// Fails if the list of `collection` does not show the resource that was created in it for `absent`, or the last one,
+/// although that exists. Then the list does not prove that the server lacks `absent`.
 async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource) -> Result<(), SyncError> {
     let knowledge = &remote.session.knowledge;
     let declared = absent.declared.as_ref().unwrap_or(&absent.path);
@@ -46,7 +46,8 @@ async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource
         let (path, id) = remote.session.written.as_ref()?.lost_beside(declared)?;
         Some(Witness { path, alias: id.clone(), id, hides_id: false })
     };
-    let witness = knowledge.witness(collection).or_else(recorded).filter(|_| absent.is_created_by_post());
+    let known = knowledge.witness(collection, declared);
+    let witness = known.or_else(recorded).filter(|_| absent.is_created_by_post());
     let Some(witness) = witness else { return Ok(()) };
     let list = remote.list_for(absent, collection).await;
     if !matches!(&*list, ListAnswer::Listed { listing, .. } if witness.is_in(listing)) {
@@ -73,7 +74,7 @@ async fn check_list(remote: &Remote, collection: &LogicalPath, absent: &Resource
             }
         }
     }
-    knowledge.shown_in_list(collection);
+    knowledge.shown_in_list(collection, &witness.path);
     Ok(())
 }
 
