@@ -97,10 +97,15 @@ impl TryFrom<String> for Text {
 impl HttpUrl {
     /// Checks the format of the URL.
     pub fn check(text: &str) -> Result<(), String> {
-        let url = Url::parse(text.trim())
-            .map_err(|_| "is not a URL; write it like https://api.example.com/v1".to_owned())?;
-        // The parser takes the first segment of the path for a missing host.
-        let states_host = text.split_once("://").is_some_and(|(_, rest)| !rest.starts_with(['/', '\\']));
+        let text = text.trim();
+        let url = Url::parse(text)
+            .ok()
+            .filter(|_| !text.contains(char::is_control))
+            .ok_or_else(|| "is not a URL; write it like https://api.example.com/v1".to_owned())?;
+        // The parser takes the first segment of the path for a missing host, and ignores tabs and line breaks.
+        let states_host = text.split_once("://").is_some_and(|(scheme, rest)| {
+            scheme.eq_ignore_ascii_case(url.scheme()) && !rest.starts_with(['/', '\\'])
+        });
         if !matches!(url.scheme(), "http" | "https") || !states_host {
             return Err("must be an http or https URL with a host".to_owned());
         }

@@ -362,6 +362,11 @@ fn the_last_source_of_metadata_is_used(#[case] set: &[&str], #[case] expected: &
     "managedServer.http.url=http:///x",
     "--set managedServer.http.url: must be an http or https URL with a host\n"
 )]
+#[case(
+    "managedServer.http.url=http:/x://y",
+    "--set managedServer.http.url: must be an http or https URL with a host\n"
+)]
+#[case("managedServer.http.url=http://a\tb", "--set managedServer.http.url: is not a URL; write it like")]
 #[case("managedServer.http.auth=x", "--set managedServer.http.auth: cannot be set; the keys are")]
 #[case(
     "repository.git.local.baseDir=/x",

@@ -151,6 +151,9 @@ fn created_resources_with_secret_ids_that_their_list_hides_are_not_created_again
         assert!(run.code != 0 && run.stderr.contains("3 of 3 resources failed"), "{run}");
     }
     assert_eq!(place.server.count("POST"), 3);
+    // Only the user knows whether one was deleted on the server.
+    let run = place.run(&["resource", "create", "/keys/a"]);
+    assert_eq!((run.code, place.server.count("POST")), (0, 4), "{run}");
 }
 
 /// The server only accepts a create, and processes it later.

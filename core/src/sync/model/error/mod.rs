@@ -197,9 +197,10 @@ pub enum SyncError {
     IdNotSent(LogicalPath, String),
     /// The resource was created, with this id if it is known, and no run finds it. Another run would create one more.
     #[error(
-        "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, add an attribute with its name to the payload, or correct operations.list, if it does not show all resources; a further create would create it again",
+        "{0}: created{id}, but the server does not show a resource with its names; state resource.id and resource.alias in {file}, add an attribute with its name to the payload, or correct operations.list, if it does not show all resources; a further create would create it again{again}",
         id = with_id(.1.as_deref()),
-        file = metadata_place(&.0.collection())
+        file = metadata_place(&.0.collection()),
+        again = if .1.is_none() { "; if it no longer exists, run `declarest resource create`" } else { "" }
     )]
     Unfindable(LogicalPath, Option<String>),
     /// The server confirmed the update with this status, and does not show the resource afterwards.
