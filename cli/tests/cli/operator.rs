@@ -43,6 +43,12 @@ fn policy() -> Value {
 
 fn others(plural: &str) -> Value {
     let ready = json!([{"type": "Ready", "status": "True", "reason": "Ready", "message": "ready", "observedGeneration": 1}]);
+    let mut fetching = ready.clone();
+    fetching
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "Reconciling", "status": "True", "reason": "Reconciling",
+        "message": "fetching branch main", "observedGeneration": 1}));
     match plural {
         "managedservers" => json!([
             {"metadata": {"name": "shop", "namespace": "team", "generation": 1}, "status": {"conditions": ready}},
@@ -50,7 +56,7 @@ fn others(plural: &str) -> Value {
         ]),
         "resourcerepositories" => json!([
             {"metadata": {"name": "git", "namespace": "team", "generation": 1},
-             "status": {"conditions": ready, "lastFetchedRevision": "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}},
+             "status": {"conditions": fetching, "lastFetchedRevision": "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}},
         ]),
         _ => json!([]),
     }
@@ -153,6 +159,7 @@ fn status_is_a_table() {
         the operator has not handled the current spec
     managedserver/shop      True     Ready            -             -                     -
     resourcerepository/git  True     Ready            0a1b2c3d4e5f  -                     -
+        fetching branch main
     syncpolicy/shops        False    ResourcesFailed  0a1b2c3d4e5f  2026-01-31T12:00:00Z  12 applied, 1 failed
         1 of 13 resources failed
     --- stderr
@@ -164,6 +171,7 @@ fn status_is_a_table() {
     team       managedserver/new       Unknown  -                -             -                     -                     the operator has not handled the current spec
     team       managedserver/shop      True     Ready            -             -                     -                     ready
     team       resourcerepository/git  True     Ready            0a1b2c3d4e5f  -                     -                     ready
+        fetching branch main
     team       syncpolicy/shops        False    ResourcesFailed  0a1b2c3d4e5f  2026-01-31T12:00:00Z  12 applied, 1 failed  1 of 13 resources failed
     --- stderr
     ");

@@ -34,6 +34,9 @@ pub struct Report {
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The message of the condition Reconciling if it is True and differs: what the operator is doing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
     /// The commit that was applied, or fetched.
@@ -51,19 +54,26 @@ impl Report {
     fn of(kind: &'static str, object: &DynamicObject) -> Self {
         let text = |pointer: &str| object.data.pointer(pointer)?.as_str().map(str::to_owned);
         let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
-        let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
-        let observed = ready.and_then(|ready| ready["observedGeneration"].as_i64());
-        let ready = ready.filter(|_| observed.is_none() || observed == object.metadata.generation);
+        let of_spec = |type_: &str| {
+            let condition = conditions?.iter().find(|condition| condition["type"] == type_)?;
+            let observed = condition["observedGeneration"].as_i64();
+            (observed.is_none() || observed == object.metadata.generation).then_some(condition)
+        };
+        let ready = of_spec("Ready");
         let of_ready = |key: &str| ready?[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let status = of_ready("status");
         let unhandled = || "the operator has not handled the current spec".to_owned();
+        let message = if ready.is_some() { of_ready("message") } else { Some(unhandled()) };
+        let works = of_spec("Reconciling").filter(|condition| condition["status"] == "True");
+        let progress = works.and_then(|works| works["message"].as_str()).map(str::to_owned);
         Self {
             kind,
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),
             ready: status.unwrap_or_else(|| "Unknown".to_owned()),
             reason: of_ready("reason"),
-            message: if ready.is_some() { of_ready("message") } else { Some(unhandled()) },
+            progress: progress.filter(|progress| Some(progress) != message.as_ref()),
+            message,
             suspended: (kind == "SyncPolicy").then(|| is_suspended(object)),
             revision: text("/status/lastAppliedRepoRevision").or_else(|| text("/status/lastFetchedRevision")),
             last_sync: text("/status/lastSuccessfulSyncTime"),

@@ -76,7 +76,7 @@ fn show(
     Ok(())
 }
 
-/// Returns a table. The message of an object that is not ready follows its line.
+/// Returns a table. The message of an object that is not ready follows its line, and what the operator is doing.
 fn text(reports: &[Report], namespace: Option<&str>, wide: bool) -> String {
     if reports.is_empty() {
         return namespace.map_or_else(
@@ -94,10 +94,10 @@ fn text(reports: &[Report], namespace: Option<&str>, wide: bool) -> String {
     for (number, row) in rows.iter().enumerate() {
         let cells = columns.clone().map(|at| format!("{:width$}", row[at], width = widths[at]));
         lines.push(cells.collect::<Vec<_>>().join("  ").trim_end().to_owned());
-        let report = number.checked_sub(1).map(|index| &reports[index]);
-        let message =
-            report.filter(|report| !wide && report.ready != "True" && report.suspended != Some(true));
-        lines.extend(message.and_then(|report| report.message.as_ref()).map(|text| format!("    {text}")));
+        let Some(report) = number.checked_sub(1).map(|index| &reports[index]) else { continue };
+        let is_unusable = !wide && report.ready != "True" && report.suspended != Some(true);
+        let message = report.message.as_ref().filter(|_| is_unusable);
+        lines.extend(message.into_iter().chain(&report.progress).map(|text| format!("    {text}")));
     }
     lines.join("\n")
 }
