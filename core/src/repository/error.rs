@@ -396,6 +396,14 @@ impl RepositoryError {
         |error| Self::Git { action: action.into(), reason: clause(error.message()) }
     }
 
+    /// The flag of the operator that limits a mirror.
+    pub(super) const MIRROR_LIMIT: &str = "--max-mirror-size";
+
+    /// Whether a fetch failed because the mirror is full.
+    pub(super) fn is_full_mirror(&self) -> bool {
+        matches!(self, Self::Quota { flag: Self::MIRROR_LIMIT, .. })
+    }
+
     /// Returns a converter for a failure to read a required object during `action`.
     pub(super) fn damaged(
         repository: &git2::Repository,

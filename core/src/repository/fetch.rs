@@ -38,7 +38,7 @@ impl Quota {
         }
         let used = size_of(repository.path()).map_err(RepositoryError::io("measure", repository.path()))?;
         let room = self.mirror.saturating_sub(used);
-        let exceeded = exceeded("its mirror", self.mirror, "--max-mirror-size");
+        let exceeded = exceeded("its mirror", self.mirror, RepositoryError::MIRROR_LIMIT);
         // Even a mirror without room can notice that nothing has changed.
         Ok(if room < self.fetch { Left { bytes: room, exceeded } } else { by_fetch() })
     }

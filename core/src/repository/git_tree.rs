@@ -23,6 +23,8 @@ pub struct GitTree {
 
 impl GitTree {
     pub(super) fn open(handles: Arc<Handles>, revision: &Revision) -> Result<Self, RepositoryError> {
+        // From here on, the tree is in use.
+        let directories = handles.directories();
         let root = handles.with(|repository| {
             let (id, failed) = (revision.oid()?, || unreadable(repository, revision));
             let root = repository.find_commit(id).map_err(failed())?.tree_id();
@@ -30,7 +32,6 @@ impl GitTree {
             let objects = repository.odb().map_err(failed())?;
             if objects.exists(root) { Ok(root) } else { Err(missing(revision)) }
         })?;
-        let directories = handles.directories();
         Ok(Self { handles, revision: revision.clone(), root, directories })
     }
 

@@ -72,6 +72,11 @@ impl Handles {
         })
     }
 
+    /// Whether a tree is in use.
+    pub fn has_trees(&self) -> bool {
+        self.directories.lock().strong_count() > 0
+    }
+
     /// Runs `work` with a handle that no other call uses. After damage was found, each call fails with it, because a
     /// partial read must not be treated as complete.
     pub fn with<T>(

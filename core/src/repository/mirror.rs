@@ -114,7 +114,8 @@ impl Mirror {
         self.fetch_within(remote, deadline.into(), Quota::default())
     }
 
-    /// Like [`Mirror::fetch`], with limits of what is received and stored.
+    /// Like [`Mirror::fetch`], with limits of what is received and stored. If the mirror is full, removes what neither the
+    /// branch nor a pin needs. While a pack for that is written, the mirror may occupy twice its limit.
     pub fn fetch_within(
         &self,
         remote: &Remote,
@@ -122,9 +123,22 @@ impl Mirror {
         quota: Quota,
     ) -> Result<Revision, RepositoryError> {
         let mut repacking = self.inner.fetching.lock();
-        let fetched = connection::on_thread(remote, Purpose::Fetch, || {
-            self.with(|repository| fetch::fetch(repository, remote, TIP, deadline, quota))
-        })?;
+        let receive = || {
+            connection::on_thread(remote, Purpose::Fetch, || {
+                self.with(|repository| fetch::fetch(repository, remote, TIP, deadline.clone(), quota))
+            })
+        };
+        let fetched = match receive() {
+            Err(full) if full.is_full_mirror() => match repacking.prune(&self.inner.handles) {
+                Ok(true) => receive(),
+                Ok(false) => Err(full),
+                Err(error) => {
+                    tracing::warn!(error = %with_causes(&error), "cannot remove unused objects of a mirror");
+                    Err(full)
+                }
+            },
+            other => other,
+        }?;
         if let Err(error) = repacking.run(&self.inner.handles) {
             // The packs are usable, and the next fetch tries again.
             tracing::warn!(error = %with_causes(&error), "cannot combine the packs of a mirror");
@@ -234,7 +248,9 @@ impl Place {
 }
 
 /// The configuration of every mirror.
-const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
+/// Several objects are in memory at the same time when a pack is written.
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\
+                      [pack]\n\twindowMemory = 32m\n";
 
 /// Removes the effect of files that other writers of a volume may have changed: the configuration is written again, and
 /// hooks and references to objects of other repositories are removed. Fails if the repository or a directory in it that

@@ -289,6 +289,43 @@ fn many_packs_become_one() {
     }
 }
 
+/// The objects of pins stay, and those of a tree in use.
+#[test]
+fn a_full_mirror_loses_what_forced_pushes_replaced() {
+    let f = Fixture::new();
+    let random = |seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        std::iter::repeat_with(|| random.alphanumeric()).take(100 << 10).collect::<String>()
+    };
+    let remote =
+        Remote::new(RemoteUrl::parse_local_allowed(&f.origin.url()).unwrap(), "main", RemoteAuth::None);
+    let fetch = |seed| {
+        let next = f.origin.commit(&[], &[("a/resource.txt", &random(seed))]);
+        f.origin.branch("main", &next);
+        let quota = Quota { mirror: 450 << 10, ..Quota::default() };
+        let deadline = Instant::now() + Duration::from_mins(1);
+        (f.mirror.fetch_within(&remote, deadline.into(), quota), next)
+    };
+    let pinned = fetch(0).0.unwrap();
+    f.mirror.pin("policy/base", &pinned).unwrap();
+    for seed in 1..12 {
+        let (fetched, next) = fetch(seed);
+        assert_eq!(fetched.unwrap(), next);
+    }
+    let tree = f.mirror.tree(&f.mirror.tip().unwrap().unwrap()).unwrap();
+    let failed = (12..20).find_map(|seed| fetch(seed).0.err()).unwrap();
+    assert!(failed.to_string().contains("its mirror exceeds its limit of 450 KiB"), "{failed}");
+    assert_eq!(tree.read("a/resource.txt").unwrap().unwrap(), random(11).as_bytes());
+    drop(tree);
+    assert!(fetch(20).0.is_ok());
+    f.mirror.examine().unwrap();
+    assert_eq!(
+        f.mirror.tree(&pinned).unwrap().read("a/resource.txt").unwrap().unwrap(),
+        random(0).as_bytes()
+    );
+    assert!(f.reopen("binding").tree(&pinned).is_ok());
+}
+
 /// Building a pack reads its objects as a whole.
 #[test]
 fn packs_with_large_objects_stay() {

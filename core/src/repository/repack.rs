@@ -1,12 +1,12 @@
-//! Replaces many small packs of a mirror with one: each fetch adds a pack, and each look-up of an object searches all of
-//! them.
+//! Replaces packs of a mirror with one: many small ones, because each look-up of an object searches all of them, and, if
+//! the mirror is full, all of them with one that has only what refs reach.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use git2::{Odb, Oid, Repository};
+use git2::{Odb, Oid, PackBuilder, Repository};
 
 use super::RepositoryError;
 use super::handles::Handles;
@@ -32,6 +32,8 @@ pub(super) struct Repacking {
     large: HashSet<PathBuf>,
     /// The indexes of packs whose objects are in a new one, and that were in use.
     replaced: Vec<PathBuf>,
+    /// The commits of all refs at the last removal of other objects.
+    kept: BTreeSet<Oid>,
 }
 
 impl Repacking {
@@ -49,13 +51,37 @@ impl Repacking {
         }
         handles.without_readers(|| {
             while let Some(index) = replaced.pop() {
-                // An index without its pack has no effect.
-                for file in [index.with_extension("pack"), index] {
-                    fs::remove_file(&file).map_err(RepositoryError::io("remove", &file))?;
-                }
+                remove(index)?;
             }
             Ok(())
         })
+    }
+
+    /// Removes all objects that no ref reaches, such as commits that forced pushes have replaced. Returns whether it has
+    /// removed packs: it does nothing if the refs are the same as the last time, or while a tree is in use, which may be
+    /// that of such a commit. No fetch may run at the same time.
+    pub fn prune(&mut self, handles: &Handles) -> Result<bool, RepositoryError> {
+        // Write.
+        let (commits, former) = handles.with(|repository| {
+            let commits = commits(repository).map_err(RepositoryError::git("read the refs of the mirror"))?;
+            let former = if commits == self.kept { HashSet::new() } else { rewrite(repository, &commits)? };
+            Ok((commits, former))
+        })?;
+        // Remove.
+        let mut is_done = false;
+        handles.without_readers(|| {
+            if former.is_empty() || handles.has_trees() {
+                return Ok(());
+            }
+            self.replaced.clear();
+            former.into_iter().try_for_each(remove)?;
+            is_done = true;
+            Ok(())
+        })?;
+        if is_done {
+            self.kept = commits;
+        }
+        Ok(is_done)
     }
 
     /// Writes a pack with the objects of small ones. Returns their indexes, or nothing if there are not many.
@@ -81,20 +107,59 @@ impl Repacking {
         if small.len() < MANY {
             return Ok(Vec::new());
         }
-        let mut builder = repository.packbuilder().map_err(failed())?;
-        builder.set_threads(1);
-        let mut ids = small.iter().flat_map(|(_, ids)| ids);
-        ids.try_for_each(|id| builder.insert_object(*id, None)).map_err(failed())?;
-        builder.write(&directory, 0o444).map_err(failed())?;
-        let written =
-            directory.join(format!("pack-{}.idx", builder.name().map_err(failed())?.unwrap_or_default()));
-        // The former packs are the only copy until the new one is on the disk.
-        for file in [&written.with_extension("pack"), &written, &directory] {
-            let flushed = File::open(file).and_then(|file| file.sync_all());
-            flushed.map_err(RepositoryError::io("write", file))?;
-        }
+        let written = write(repository, &directory, |builder| {
+            let mut ids = small.iter().flat_map(|(_, ids)| ids);
+            ids.try_for_each(|id| builder.insert_object(*id, None))
+        })?;
         Ok(small.into_iter().map(|(index, _)| index).filter(|index| *index != written).collect())
     }
+}
+
+/// Returns the commits of all refs.
+fn commits(repository: &Repository) -> Result<BTreeSet<Oid>, git2::Error> {
+    repository.references()?.map(|reference| Ok(reference?.peel_to_commit()?.id())).collect()
+}
+
+/// Writes a pack with the history of these commits. Returns the indexes of all other packs.
+fn rewrite(repository: &Repository, commits: &BTreeSet<Oid>) -> Result<HashSet<PathBuf>, RepositoryError> {
+    let directory = repository.path().join("objects/pack");
+    let mut former = indexes(&directory).map_err(RepositoryError::io("read", &directory))?;
+    let written = write(repository, &directory, |builder| {
+        let mut history = repository.revwalk()?;
+        commits.iter().try_for_each(|commit| history.push(*commit))?;
+        builder.insert_walk(&mut history)
+    })?;
+    former.remove(&written);
+    Ok(former)
+}
+
+/// Writes a pack with the objects that `insert` selects. Returns its index.
+fn write(
+    repository: &Repository,
+    directory: &Path,
+    insert: impl FnOnce(&mut PackBuilder<'_>) -> Result<(), git2::Error>,
+) -> Result<PathBuf, RepositoryError> {
+    let failed = || RepositoryError::git("write a pack of the mirror");
+    let mut builder = repository.packbuilder().map_err(failed())?;
+    builder.set_threads(1);
+    insert(&mut builder).map_err(failed())?;
+    builder.write(directory, 0o444).map_err(failed())?;
+    let name = builder.name().map_err(failed())?.unwrap_or_default();
+    let written = directory.join(format!("pack-{name}.idx"));
+    // The former packs are the only copy until the new one is on the disk.
+    for file in [&written.with_extension("pack"), &written, directory] {
+        let flushed = File::open(file).and_then(|file| file.sync_all());
+        flushed.map_err(RepositoryError::io("write", file))?;
+    }
+    Ok(written)
+}
+
+/// Removes a pack. An index without its pack has no effect.
+fn remove(index: PathBuf) -> Result<(), RepositoryError> {
+    for file in [index.with_extension("pack"), index] {
+        fs::remove_file(&file).map_err(RepositoryError::io("remove", &file))?;
+    }
+    Ok(())
 }
 
 /// Returns the indexes of all packs.
