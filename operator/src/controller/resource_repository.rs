@@ -276,13 +276,27 @@ fn delivery(object: &ResourceRepository) -> (Option<String>, Option<String>) {
     (received, annotation(DELIVERY_ID))
 }
 
-/// Whether the API server accepts the text as `date-time`. The parser also accepts other forms.
+/// Whether the API server accepts the text as `date-time` (RFC 3339, section 5.6, without leap seconds). The parser also
+/// accepts other forms of ISO 8601.
 fn is_rfc3339(text: &str) -> bool {
-    let is_at = |index, byte: u8| text.as_bytes().get(index) == Some(&byte);
-    is_at(10, b'T')
-        && is_at(13, b':')
-        && is_at(16, b':')
-        && !text.contains(['[', ' ', ','])
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    const ZONE: &[u8] = b"+00:00";
+    let has_form = |text: &[u8], form: &[u8]| {
+        let fits = |(byte, form): (&u8, &u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'+' => matches!(byte, b'+' | b'-'),
+            _ => byte == form,
+        };
+        text.len() == form.len() && text.iter().zip(form).all(fits)
+    };
+    let Some((time, rest)) = text.as_bytes().split_at_checked(FORM.len()) else { return false };
+    let digits = rest
+        .strip_prefix(b".")
+        .map_or(0, |rest| rest.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    let zone = if digits == 0 { rest } else { &rest[1 + digits..] };
+    has_form(time, FORM)
+        && !time.ends_with(b"60")
+        && (zone == b"Z" || has_form(zone, ZONE))
         && text.parse::<Timestamp>().is_ok()
 }
 
@@ -521,6 +535,14 @@ mod tests {
     #[rstest::rstest]
     #[case("2026-01-31T12:00:00Z", true)]
     #[case("2026-01-31T12:00:00.2+02:00", true)]
+    #[case("2026-01-31T12:00:00-02:00", true)]
+    #[case("2026-01-31T12:00:00+0100", false)]
+    #[case("2026-01-31T12:00:00+01", false)]
+    #[case("2026-01-31T12:00:00+01:00:00", false)]
+    #[case("2026-01-31T12:00:60Z", false)]
+    #[case("2026-01-31T12:00:00.Z", false)]
+    #[case("2026-01-31T12:00:00", false)]
+    #[case("20260131T120000Z", false)]
     #[case("2026-01-31 12:00:00Z", false)]
     #[case("2026-01-31T12:00Z", false)]
     #[case("2026-01-31T12:00:00+01:00[Europe/Rome]", false)]

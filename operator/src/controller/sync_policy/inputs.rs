@@ -115,7 +115,7 @@ fn missing(kind: &str, name: &str, field: &str) -> Failure {
     ))
 }
 
-fn not_ready<K: Kind>(object: &K) -> Failure {
+pub fn not_ready<K: Kind>(object: &K) -> Failure {
     let generation = object.meta().generation;
     let of_spec = |type_| {
         conditions::find(object.conditions(), type_).filter(|found| found.observed_generation == generation)

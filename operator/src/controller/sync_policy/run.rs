@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::{Fingerprint, Trigger};
 use super::drift;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, not_ready};
 use super::inventory::{self, Past, Pins, Settling};
 use super::overlap::{self, Claim};
 use super::plan::RunPlan;
@@ -24,7 +24,7 @@ use crate::controller::conditions;
 use crate::controller::context::{Context, Guarded};
 use crate::controller::error::{self, Failure};
 use crate::controller::frame::Round;
-use crate::controller::kind::Kind;
+use crate::controller::kind::{Kind, is_ready};
 use crate::controller::outcome::{Outcome, Reason};
 use crate::controller::outdated::outdated;
 use crate::controller::pools::Pools;
@@ -43,7 +43,10 @@ pub async fn run(
 ) -> Result<(Outcome, Option<Recurrences>), Failure> {
     let target: Revision = plan.fingerprint.revision.parse().map_err(|error| unavailable(&error))?;
     let mirror = pools.mirrors.get(&plan.inputs.repository.key()).ok_or_else(|| {
-        // The repository is ready, so its mirror is only lost, and is fetched again.
+        // After a failed fetch, policies use the last one, but the mirror with it is lost.
+        if !is_ready(&plan.inputs.repository) {
+            return not_ready(&plan.inputs.repository);
+        }
         Failure::new(Reason::Reconciling, "waiting for the repository's mirror, which is fetched again")
     })?;
     let (repository_key, sound) = (plan.inputs.repository.key(), mirror.clone());
