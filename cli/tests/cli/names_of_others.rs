@@ -116,3 +116,56 @@ fn another_name_than_the_only_one_is_not_deleted(
     let run = place.run(&["resource", "delete", &format!("/users/{name}"), "--yes"]);
     assert_eq!((run.code == 0, place.server.writes().len()), (done, usize::from(done)), "{run}");
 }
+
+/// The file in the directory `ava` declares the user `eve`.
+#[rstest]
+#[case::ids("resource: {id: /id, alias: /login}\n", r#"{"login": "eve"}"#)]
+#[case::names("resource: {id: /login, alias: /login}\n", r#"{"login": "eve"}"#)]
+#[case::no_metadata("", r#"{"id": "eve"}"#)]
+fn the_declared_resource_is_deleted_and_not_what_has_the_name_of_its_directory(
+    #[case] metadata: &str,
+    #[case] payload: &str,
+    #[values(true, false)] exists: bool,
+) {
+    let ids = if metadata.contains("id: /id") { Ids::Given } else { Ids::Stated("login") };
+    let server = ApiServer::rest(&["/users"], ids);
+    let id =
+        |number: &'static str, name: &'static str| if metadata.contains("id: /id") { number } else { name };
+    let (other, own) = (id("7", "ava"), id("8", "eve"));
+    server.put(&format!("/users/{other}"), json!({"id": other, "login": "ava"}));
+    if exists {
+        server.put(&format!("/users/{own}"), json!({"id": own, "login": "eve"}));
+    }
+    let place =
+        Place::new(server, &[("users/_/metadata.yaml", metadata), ("users/ava/resource.json", payload)]);
+    let run = place.run(&["resource", "delete", "/users/ava", "--yes"]);
+    assert_eq!(run.code == 0, exists, "{run}");
+    let deleted = exists.then(|| format!("DELETE /users/{own} 204"));
+    assert_eq!(place.server.writes(), Vec::from_iter(deleted), "{run}");
+}
+
+/// Like Elasticsearch: reads and deletions take patterns.
+#[rstest]
+#[case::metadata("resource: {id: /name, alias: /name}\n")]
+#[case::no_metadata("")]
+fn a_pattern_deletes_nothing(#[case] metadata: &str) {
+    let server = ApiServer::start(&["/users"], |request, store| {
+        let Some(prefix) = request.path.strip_suffix('*') else {
+            return request.rest(store, Ids::Stated("name"));
+        };
+        let found: Vec<String> = store.paths().filter(|path| path.starts_with(prefix)).cloned().collect();
+        if request.method == "DELETE" {
+            found.iter().for_each(|path| assert!(store.remove(path)));
+            return Answer::json(200, &json!({"acknowledged": true}));
+        }
+        let users: Vec<_> = found.iter().filter_map(|path| store.get(path)).collect();
+        Answer::json(200, &json!({"users": users}))
+    });
+    for name in ["ava", "avi"] {
+        server.put(&format!("/users/{name}"), json!({"name": name}));
+    }
+    let place = Place::new(server, &[("users/_/metadata.yaml", metadata)]);
+    let run = place.run(&["resource", "delete", "/users/av*", "--yes"]);
+    assert!(run.code != 0 && run.stderr.contains("may take it for a pattern"), "{run}");
+    assert_eq!(place.server.writes(), Vec::<String>::new());
+}

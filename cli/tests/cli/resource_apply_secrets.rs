@@ -4,7 +4,9 @@
 use rstest::rstest;
 use serde_json::json;
 
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::environment::Run;
+use crate::safety::Place;
 use crate::world::World;
 
 const VALUE: &str = "s3cret/one";
@@ -186,4 +188,49 @@ fn a_rotated_secret_is_sent_by_the_next_run() {
     assert_eq!(world.run(&["resource", "apply", "/apps/a"]).code, 0);
     assert_eq!(world.observed("/apps/a"), Some(json!({"id": "a", "pw": OTHER, "size": 1})));
     assert_eq!(world.writes(), ["POST /apps", "PUT /apps/a"]);
+}
+
+/// Files of Git hold a placeholder for each of these secrets.
+const ENV: &str = r#"[{"name": "A", "value": "{{secret a}}"}, {"name": "B", "value": "{{secret b}}"}]"#;
+
+/// The server shows its entries in another order, with one of its own first.
+#[rstest]
+#[case::found(
+    false,
+    0,
+    r#"[{"name":"SYS","value":"x"},{"name":"B","value":"{{secret b}}"},{"name":"A","value":"{{secret a}}"}]"#
+)]
+#[case::renamed(true, 2, ENV)]
+fn refreshed_entries_keep_their_placeholders(
+    #[case] renames: bool,
+    #[case] code: i32,
+    #[case] expected: &str,
+) {
+    let server = ApiServer::start(&["/apps"], move |request, store| {
+        if request.method != "GET" {
+            return request.rest(store, Ids::Stated("id"));
+        }
+        let Some(app) = store.get(&request.path) else { return request.rest(store, Ids::Stated("id")) };
+        let mut app = app.clone();
+        let entries = app["env"].as_array_mut().unwrap();
+        entries.reverse();
+        entries.insert(0, json!({"name": "SYS", "value": "x"}));
+        if renames {
+            entries[1]["name"] = json!("b");
+        }
+        Answer::json(200, &app)
+    });
+    let metadata = "resource: {id: /id}\noperations: {compare: {mode: declared, arrays: {/env: /name}}}\n";
+    let payload = format!(r#"{{"id": "a", "env": {ENV}}}"#);
+    let place = Place::new(server, &[("apps/_/metadata.yaml", metadata), ("apps/a/resource.json", &payload)]);
+    for (key, value) in [("/apps/a:a", VALUE), ("/apps/a:b", OTHER)] {
+        let run = place.run(&["secret", "set", key, value]);
+        assert_eq!(run.code, 0, "{run}");
+    }
+    let run = place.run(&["resource", "apply", "/apps/a", "--refresh"]);
+    assert_eq!(run.code, code, "{run}");
+    hides(&run);
+    let file = place.home.read("repo/apps/a/resource.json");
+    let declared: serde_json::Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(declared["env"], serde_json::from_str::<serde_json::Value>(expected).unwrap(), "{file}");
 }

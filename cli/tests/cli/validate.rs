@@ -66,9 +66,9 @@ fn findings_have_file_line_and_hint() {
         hint: correct the file; its extension determines the format
     tills/_/metadata.yaml:3:3: error: line 3, column 3: unknown key "aliases" in resource; did you mean "alias"? [metadata]
         hint: see "resource metadata resolve" for the metadata of a path
-    users/u1/resource.json: error: /users/u1: /users/u2 declares the same resource; correct the id or the alias in one of the payloads, or the address in metadata [identity]
+    users/u1/resource.json: error: /users/u1: /users/u2 declares the same resource; correct the id or the alias in one of the payloads, the name of a directory, or the address in metadata [identity]
         hint: names come from resource.id and resource.alias of the metadata
-    users/u2/resource.json: error: /users/u2: /users/u1 declares the same resource; correct the id or the alias in one of the payloads, or the address in metadata [identity]
+    users/u2/resource.json: error: /users/u2: /users/u1 declares the same resource; correct the id or the alias in one of the payloads, the name of a directory, or the address in metadata [identity]
         hint: names come from resource.id and resource.alias of the metadata
     with space/x,y/resource.json:1:1: error: "with space/x,y/resource.json": cannot decode json, line 1, column 1: EOF while parsing an object [payload]
         hint: correct the file; its extension determines the format

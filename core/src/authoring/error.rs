@@ -41,6 +41,17 @@ pub enum AuthoringError {
         /// The place of the text.
         at: Pointer,
     },
+    /// The entries of an array with placeholders cannot be matched with those of the server.
+    #[error(
+        "{path}: the file has placeholders or references in the array at \"{at}\", and the server shows other entries, so it \
+         is unknown which of them are secret; change the file by hand"
+    )]
+    Entries {
+        /// The resource.
+        path: LogicalPath,
+        /// The place of the array.
+        at: Pointer,
+    },
     /// The payload to split into items is not a list.
     #[error("the payload for {0} is not a list; give an array or an object with an array called \"items\"")]
     NotAList(LogicalPath),
@@ -159,7 +170,7 @@ pub enum AuthoringError {
 
 categories!(AuthoringError {
     .0: Repository, Metadata;
-    Validation: Exists, NoContent, OtherNames, Template, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
+    Validation: Exists, NoContent, OtherNames, Template, Entries, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
         SecretStoreMissing, SecretInList, NoAttributes, NotASecret, NeverDetected, WholeAndAttributes, SecretKey, Encode,
         Declare, Path, SecretType;
 });

@@ -251,3 +251,39 @@ async fn a_resource_that_its_list_hides_is_not_created_again_after_a_restart(
     assert_eq!(recorded.contains(r#""id":"n"#), !metadata.contains("secret"), "{recorded}");
     assert!(!recorded.contains("canary"), "{recorded}");
 }
+
+/// The list shows the created resource until it is deleted by hand.
+#[rstest]
+#[case::no_content("")]
+#[case::empty("{}")]
+#[tokio::test]
+async fn an_answer_without_content_at_a_recorded_id_does_not_prevent_a_create(#[case] missing: &'static str) {
+    let is_hidden = Arc::new(AtomicBool::new(true));
+    let hidden = Arc::clone(&is_hidden);
+    let server = ApiServer::start(&["/tasks"], move |request, store| {
+        if request.is("GET", "/tasks") && hidden.load(Ordering::Relaxed) {
+            return Answer::json(200, &json!([]));
+        }
+        let has_none = request.method == "GET" && store.get(&request.path).is_none();
+        if has_none && request.path.starts_with("/tasks/n") {
+            return if missing.is_empty() { Answer::empty(204) } else { Answer::json(200, &json!({})) };
+        }
+        request.rest(store, Ids::Given)
+    });
+    let world = declaring(&[("cut", r#"{"name":"cut"}"#)]);
+    world.declare("tasks/_/metadata.yaml", "resource: {id: /id, alias: /name}");
+    let record = tempfile::tempdir().unwrap();
+    let run = || async {
+        let written = Some(Arc::new(WrittenValues::open(record.path(), server.url().to_owned())));
+        let session =
+            Session { client: client(server.url()), written, list_delay: Duration::ZERO, ..world.session() };
+        let selection = Selection::full(session.tree.as_ref(), &LogicalPath::root(), true).unwrap();
+        sync::run(&session, selection, &Options::default(), &Stop::default()).await
+    };
+    run().await;
+    assert_eq!((run().await.stats.failed, creates(&server)), (1, 1));
+    is_hidden.store(false, Ordering::Relaxed);
+    server.remove(&server.paths()[0]);
+    let report = run().await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
+}

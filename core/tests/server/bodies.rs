@@ -142,3 +142,12 @@ async fn errors_show_the_beginning_of_their_body() {
     let expected = format!("PUT /x: remote request failed with status 422: {}…", "é".repeat(256));
     assert_eq!(error.to_string(), expected);
 }
+
+/// No request had a condition (RFC 9110, section 15.4.5).
+#[rstest::rstest]
+#[tokio::test]
+async fn not_modified_is_not_a_success(#[values(Method::GET, Method::PUT, Method::DELETE)] method: Method) {
+    let server = Recorder::start(|_| StatusCode::NOT_MODIFIED.into_response()).await;
+    let error = ask(&server, method).await.unwrap_err();
+    assert_eq!(error.status(), Some(StatusCode::NOT_MODIFIED), "{error}");
+}

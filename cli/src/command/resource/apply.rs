@@ -279,9 +279,11 @@ impl Run<'_> {
         let (mut drafts, mut refused) = (Vec::new(), None);
         for (resource, observed) in observed {
             let Some(shown) = observed.payload.clone() else { continue };
-            let draft = Draft::new(resource.path.clone(), with_templates_of(&resource.payload, shown));
-            match check_texts(&draft.path, &draft.payload, &resource.payload) {
-                Ok(()) => drafts.push(draft),
+            let path = resource.path.clone();
+            let checked = check_texts(&path, &shown, &resource.payload)
+                .and_then(|()| with_templates_of(&path, &resource.payload, shown));
+            match checked {
+                Ok(payload) => drafts.push(Draft::new(path, payload)),
                 Err(error) => refused = refused.or(Some(error)),
             }
         }

@@ -355,7 +355,9 @@ impl Wire {
         let status = answer.status();
         let url = answer.url().clone();
         let is_answer = request.answers.contains(&status.as_u16());
-        let failed = (status.is_client_error() || status.is_server_error()) && !is_answer;
+        // 304 is an answer only to a condition.
+        let is_unasked = status == StatusCode::NOT_MODIFIED && call.conditions.is_empty();
+        let failed = (status.is_client_error() || status.is_server_error() || is_unasked) && !is_answer;
         let limit = match call.purpose {
             _ if failed => ERROR_BODY_LIMIT,
             Purpose::Resource => BODY_LIMIT,

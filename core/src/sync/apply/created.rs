@@ -277,10 +277,17 @@ impl Attempt<'_> {
         response: &Response,
         shown: Option<String>,
     ) -> Result<Option<String>, SyncError> {
-        if !self.is_refused(desired, response, shown.as_deref())
+        // An accepted create may fail later, and its answer may describe a task with an id of its own.
+        let is_done = response.status != StatusCode::ACCEPTED;
+        if is_done
+            && !self.is_refused(desired, response, shown.as_deref())
             && let Some(created) = shown_whole(desired, response).await
         {
-            return Ok(shown.or_else(|| given::shown_in(self.call, &created)));
+            let id = shown.clone().or_else(|| given::shown_in(self.call, &created));
+            // Requests below it may need its id.
+            if id.is_some() || self.is_known(desired) {
+                return Ok(id);
+            }
         }
         let (read, id) = self.read_created(desired, shown).await;
         let observed = match read {
@@ -343,7 +350,8 @@ impl Attempt<'_> {
         shown: Option<String>,
     ) -> Result<Option<String>, SyncError> {
         let is_refused = self.is_refused(desired, response, shown.as_deref());
-        let answer = if is_refused { None } else { shown_whole(desired, response).await };
+        let is_task = response.status == StatusCode::ACCEPTED;
+        let answer = if is_refused || is_task { None } else { shown_whole(desired, response).await };
         let is_created =
             !is_refused && [StatusCode::CREATED, StatusCode::ACCEPTED].contains(&response.status);
         let shown = shown.or_else(|| given::shown_in(self.call, answer.as_ref()?));

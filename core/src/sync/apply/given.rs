@@ -65,7 +65,14 @@ pub fn shown_in(call: &Call, created: &Value) -> Option<String> {
     let rules = call.names.as_ref()?;
     // An id that the client did not state was assigned by the server.
     let given = || rules.identity().id().evaluate(created).ok().filter(|_| !call.states_id);
-    rules.observed_id(created).or_else(given)
+    rules.observed_id(created).or_else(given).filter(|id| !is_unset(id))
+}
+
+/// Whether an id is that of no resource yet: some servers answer with the content of the request, and the id of its type that
+/// means none.
+fn is_unset(id: &str) -> bool {
+    id.parse::<i64>().is_ok_and(|number| number <= 0)
+        || id.contains('-') && id.chars().all(|character| matches!(character, '0' | '-'))
 }
 
 /// What the answer to a create states about the created resource.

@@ -153,8 +153,10 @@ fn confirm<'l>(
 ) -> Verdict<'l> {
     let wanted = &question.wanted;
     let same = shown.is_some_and(|shown| wanted.answers_to(shown));
+    // The resource with the alias of the payload may be another one.
+    let by_segment = shown.is_some_and(|shown| wanted.is_only_segment(shown));
     // An address by name needs no check. Only an id may be stale.
-    if wanted.by_path || same && wanted.id.is_none() {
+    if wanted.by_path || same && wanted.id.is_none() && !by_segment {
         return Verdict::Here;
     }
     if wanted.one_name {
@@ -181,6 +183,9 @@ fn confirm<'l>(
         }
         (Match::Nothing, Some(id)) if same && is_whole && matches!(address, Address::Elsewhere(_)) => {
             Verdict::Unknown(Doubt::NotAMember(id.to_owned()))
+        }
+        (Match::Entry(entry), None) if by_segment && wanted.alias == Some(&entry.alias) => {
+            Verdict::Present(entry)
         }
         _ if same => Verdict::Here,
         (Match::Entry(entry), None) if is_renamed(wanted, entry) => {

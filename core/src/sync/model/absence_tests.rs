@@ -18,6 +18,7 @@ const SERVER_IDS: Wanted<'static> = Wanted {
     one_name: false,
     by_path: false,
     by_members: false,
+    ignores_segment: false,
 };
 const BOTH_STATED: Wanted<'static> = Wanted { id: Some("u1"), ..SERVER_IDS };
 const ONE_NAME: Wanted<'static> = Wanted { id: Some("rio"), one_name: true, ..SERVER_IDS };
@@ -29,6 +30,7 @@ const NO_RULES: Wanted<'static> = Wanted {
     one_name: true,
     by_path: false,
     by_members: true,
+    ignores_segment: false,
 };
 
 fn entry(id: &str, alias: Option<&str>) -> Entry {

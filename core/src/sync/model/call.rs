@@ -130,8 +130,14 @@ impl Call {
         let stated = |operation| resolved.operation(operation).path.is_some();
         match &observed.read_at {
             Some(read_at) if !stated(operation) && !stated(OperationName::Get) => {
-                self.request.path = read_at.to_string();
                 self.by_name = at.identity.remote_id != observed.at.identity.remote_id;
+                let by_read = Request { path: read_at.to_string(), ..self.request.clone() };
+                // Since the read, the server may have assigned a number that was a name to another resource.
+                if self.by_name && ends_with_number(read_at) && at.rules.identity().any_explicit() {
+                    self.on_missing = Some(Box::new(by_read));
+                } else {
+                    self.request = by_read;
+                }
             }
             // Some servers address writes by a field that only they know.
             _ => {
@@ -183,6 +189,11 @@ impl Call {
             self.request.headers.retain(|(name, _)| *name != IF_MATCH);
         }
     }
+}
+
+fn ends_with_number(path: &str) -> bool {
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns the id that the payload of `at` states as its only name, if it looks like one that a server assigns and

@@ -29,6 +29,9 @@ pub struct Wanted<'r> {
     pub by_path: bool,
     /// Whether metadata states neither id nor alias, so that the usual members of a payload may name it.
     pub by_members: bool,
+    /// Whether the last segment of the path is not an alias of it. An update may rename what has the name of the segment, but
+    /// a deletion must not remove it: it may never have been declared.
+    pub ignores_segment: bool,
 }
 
 /// The entry of a list that is the wanted resource.
@@ -60,7 +63,14 @@ impl<'r> Wanted<'r> {
             one_name: rules.is_one() || !rules.explicit_alias() || id == Some(alias.as_str()),
             by_path: resource.seeded,
             by_members: !rules.any_explicit(),
+            ignores_segment: false,
         }
+    }
+
+    /// Returns the names of a resource that is to be deleted.
+    pub fn of_doomed(resource: &'r Resource) -> Self {
+        let wanted = Self::of(resource);
+        Self { ignores_segment: wanted.states_alias, ..wanted }
     }
 
     /// Returns the names that are unique in a collection, each with its kind. Equal placeholders of secrets may have
@@ -76,8 +86,8 @@ impl<'r> Wanted<'r> {
     where
         'r: 'l,
     {
-        let aliases = self.alias.into_iter().flat_map(|alias| [alias, self.name]);
-        let with_alias = aliases.flat_map(|alias| listing.with_alias(alias));
+        let segment = self.alias.and_then(|_| self.segment());
+        let with_alias = self.alias.into_iter().chain(segment).flat_map(|alias| listing.with_alias(alias));
         let mut found: Vec<&Entry> = Vec::new();
         for entry in listing.with_id(self.id.unwrap_or(self.name)).chain(with_alias) {
             if !found.iter().any(|known| std::ptr::eq(*known, entry)) {
@@ -118,13 +128,24 @@ impl<'r> Wanted<'r> {
 
     fn is_by(&self, remote_id: &str, alias: &str, same: fn(&str, &str) -> bool) -> bool {
         let ids = same(remote_id, self.id.unwrap_or(self.name));
-        let aliases = self.alias.is_some_and(|wanted| same(alias, wanted) || same(alias, self.name));
+        let is_segment = || self.segment().is_some_and(|segment| same(alias, segment));
+        let aliases = self.alias.is_some_and(|wanted| same(alias, wanted) || is_segment());
         ids || aliases
     }
 
     /// Whether `shown` is an alias of the resource.
     pub fn answers_to(&self, shown: &str) -> bool {
-        self.alias == Some(shown) || self.name == shown
+        self.alias == Some(shown) || self.segment() == Some(shown)
+    }
+
+    /// Returns the last segment of the path, if it may be an alias.
+    fn segment(&self) -> Option<&'r str> {
+        (!self.ignores_segment).then_some(self.name)
+    }
+
+    /// Whether `shown` is an alias that only the last segment of the path is, although the payload states another one.
+    pub(crate) fn is_only_segment(&self, shown: &str) -> bool {
+        self.states_alias && self.alias.is_some_and(|alias| alias != shown) && self.name == shown
     }
 }
 
@@ -173,6 +194,12 @@ impl Observed {
     pub(crate) fn other_alias(&self, wanted: &Wanted<'_>) -> Option<String> {
         self.alias(wanted).filter(|alias| !wanted.answers_to(alias))
     }
+
+    /// Whether the observed alias is not the one of `wanted`, so that another declared resource may have it. The resource
+    /// may have been found by the last segment of its path.
+    pub(crate) fn has_unstated_alias(&self, wanted: &Wanted<'_>) -> bool {
+        self.alias(wanted).is_some_and(|alias| alias != wanted.alias.unwrap_or(wanted.name))
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +234,7 @@ mod tests {
         one_name: false,
         by_path: false,
         by_members: false,
+        ignores_segment: false,
     };
 
     #[rstest]

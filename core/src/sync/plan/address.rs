@@ -1,12 +1,14 @@
 //! The addresses of a declared resource on the server.
 
 use bytes::Bytes;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::metadata::document::OnRemove;
 use crate::metadata::{Evaluation, OperationName, Rules};
+use crate::path::PathNames;
 use crate::payload::Value;
 use crate::server::Request;
-use crate::sync::model::{Resource, SyncError, request};
+use crate::sync::model::{Observed, Resource, SyncError, request};
 use crate::sync::observe::refers;
 
 /// The address of a request. Servers of remote procedures have one path for all resources, and their names in the body.
@@ -21,13 +23,14 @@ impl Address {
     /// Returns the address of a request by an [unobserved](Evaluation::unobserved) evaluation, so that it does not depend on
     /// what the server has.
     pub fn of(evaluation: &Evaluation<'_>, operation: OperationName) -> Result<Self, SyncError> {
-        let Request { path, query, body, .. } = request(evaluation, operation, &Value::Null)?;
-        Ok(Self { path: comparable(&path), query, body: body.map(|body| body.bytes) })
+        let Request { path, encoded, query, body, .. } = request(evaluation, operation, &Value::Null)?;
+        let names = if encoded { PathNames::PercentEncoded } else { PathNames::Literal };
+        Ok(Self { path: comparable(&path, names), query, body: body.map(|body| body.bytes) })
     }
 
     /// Returns the address with the path at which the resource was read, if it is known.
-    pub fn read_at(self, path: Option<&str>) -> Self {
-        Self { path: path.map_or(self.path, comparable), ..self }
+    pub fn read_at(self, path: Option<&str>, rules: &Rules) -> Self {
+        Self { path: path.map_or(self.path, |path| comparable(path, rules.path_names())), ..self }
     }
 
     /// Returns the address of the read or, if only a list shows the resource, of the deletion: no request reads it alone.
@@ -46,9 +49,18 @@ impl Address {
     }
 }
 
-/// Returns a path without a slash at its end. Servers with one usually treat both alike.
-fn comparable(path: &str) -> String {
-    path.trim_end_matches('/').to_owned()
+/// Returns the form in which paths are compared: percent-encoded, because one file may state what another one encodes, and
+/// without a slash at the end, because servers with one usually treat both alike.
+pub fn comparable(path: &str, names: PathNames) -> String {
+    let encoded = |segment| utf8_percent_encode(&names.decode(segment), NON_ALPHANUMERIC).to_string();
+    path.trim_end_matches('/').split('/').map(encoded).collect::<Vec<_>>().join("/")
+}
+
+impl Observed {
+    /// Returns the path at which it was read, in a form that can be compared; `None` if only a list showed it.
+    pub(super) fn place(&self) -> Option<String> {
+        self.read_at.as_ref().map(|path| comparable(path, self.at.rules.path_names()))
+    }
 }
 
 /// Whether metadata states the address of a resource.

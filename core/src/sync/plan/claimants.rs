@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::address::{Address, stated_addresses, states_address};
+use super::address::{Address, comparable, stated_addresses, states_address};
 use super::claims::{Claim, Claims, Compared, not_comparable};
 use crate::metadata::OperationName;
-use crate::path::LogicalPath;
+use crate::path::{LogicalPath, PathNames};
 use crate::payload::Value;
 use crate::repository::Tree;
 use crate::sync::model::{Observed, Resource, SyncError};
@@ -53,7 +53,7 @@ struct Place<'a> {
     observed: &'a Observed,
     at: &'a Resource,
     /// Its collection on the server.
-    collection: &'a str,
+    collection: String,
     address: Option<Address>,
     /// The address of its list, if only that shows it.
     listed: Option<Address>,
@@ -124,7 +124,7 @@ impl Claimants {
     ) -> Result<Option<LogicalPath>, SyncError> {
         let (at, _) = self.remote.with_template_values(observed.addressed()).await?;
         let evaluation = at.unobserved()?;
-        let collection = evaluation.remote_collection();
+        let collection = comparable(evaluation.remote_collection(), at.rules.path_names());
         let rendered = Address::alone(&evaluation, &at.rules).ok().flatten();
         let read_at = observed.read_at.as_deref();
         let alias =
@@ -134,7 +134,7 @@ impl Claimants {
             observed,
             at: &at,
             collection,
-            address: rendered.map(|get| get.read_at(read_at)),
+            address: rendered.map(|get| get.read_at(read_at, &at.rules)),
             listed: Address::of_list(&evaluation, &at.rules),
             addresses: stated_addresses(&at),
             alias: alias.as_ref().unwrap_or(&at.identity.alias),
@@ -143,7 +143,10 @@ impl Claimants {
         for (path, declared) in self.claims.all(&candidate.path).await? {
             let is_beside = candidate.path.parent().as_ref() == Some(path);
             let has_address = declared.addressed || states_address(&at.rules);
-            if !is_beside && !has_address && !may_be(path, declared.of_resource, collection) {
+            if !is_beside
+                && !has_address
+                && !may_be(path, declared.of_resource, evaluation.remote_collection())
+            {
                 continue;
             }
             let Compared { claims, broken } = self.claims.of(path, declared).await?;
@@ -152,7 +155,7 @@ impl Claimants {
                 let likeness = place.likeness(claim, is_beside).filter(|_| claim.path != candidate.path);
                 let is_claimed = match likeness {
                     None => false,
-                    Some(Likeness::Moved) => self.is_read_at(&claim.path, read_at).await?,
+                    Some(Likeness::Moved) => self.is_read_at(&claim.path, observed.place()).await?,
                     Some(Likeness::Alike) if self.shows(&claim.path, observed).await? != Some(true) => false,
                     Some(likeness) => !self.is_other(&place, claim, &likeness, beside).await?,
                 };
@@ -231,9 +234,9 @@ impl Claimants {
     }
 
     /// Whether the declared resource at `path` is read at the address `place`.
-    async fn is_read_at(&self, path: &LogicalPath, place: Option<&str>) -> Result<bool, SyncError> {
+    async fn is_read_at(&self, path: &LogicalPath, place: Option<String>) -> Result<bool, SyncError> {
         let read = self.read_declared(path).await?;
-        let is_there = |read: Observed| read.payload.is_some() && read.read_at.as_deref() == place;
+        let is_there = |read: Observed| read.payload.is_some() && read.place() == place;
         Ok(place.is_some() && read.is_some_and(is_there))
     }
 
@@ -279,6 +282,8 @@ fn shows_one(read: &Observed, observed: &Observed) -> Option<bool> {
 /// it is a parent itself if it is `of_resource`.
 fn may_be(collection: &LogicalPath, of_resource: bool, remote: &str) -> bool {
     let remote: Vec<&str> = remote.trim_matches('/').split_terminator('/').collect();
-    let is_named = || collection.segments().last() == remote.last().copied();
+    // One of them may be percent-encoded.
+    let name = |segment: Option<&str>| segment.map(|it| PathNames::PercentEncoded.decode(it).into_owned());
+    let is_named = || name(collection.segments().last()) == name(remote.last().copied());
     collection.segments().count() == remote.len() && (of_resource || is_named())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-use super::address::{Address, has_unfilled_address, stated_addresses, states_address};
+use super::address::{Address, comparable, has_unfilled_address, stated_addresses, states_address};
 use crate::metadata::Rules;
 use crate::path::LogicalPath;
 use crate::payload::Value;
@@ -238,7 +238,7 @@ fn claim(
     let decides = states_address(&declared.rules) && !declared.rules.reads_from_list();
     let address = if decides { address? } else { address.ok().flatten() };
     let listed = Address::of_list(&evaluation, &declared.rules);
-    let collection = evaluation.remote_collection().to_owned();
+    let collection = comparable(evaluation.remote_collection(), declared.rules.path_names());
     let wanted = Wanted::of(&declared);
     let (id, alias) = (wanted.id.map(str::to_owned), wanted.alias.map(str::to_owned));
     let name = declared.name().to_owned();

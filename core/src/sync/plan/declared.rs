@@ -10,7 +10,7 @@ use super::survey::Surveyor;
 use super::undeclared::check_alias;
 use crate::metadata::{MetadataError, is_named};
 use crate::path::LogicalPath;
-use crate::payload::Value;
+use crate::payload::{Object, Value};
 use crate::sync::model::{
     Action, Created, Doubt, Intent, Lost, NewParent, Observed, Reason, Resource, Sending, Session, Step,
     SyncError, Wanted,
@@ -141,7 +141,7 @@ impl Surveyor {
         earlier: Earlier,
     ) -> Result<(), SyncError> {
         let Earlier { under_way, lost, may_be_lost } = earlier;
-        if observed.other_alias(&Wanted::of(desired)).is_some() {
+        if observed.has_unstated_alias(&Wanted::of(desired)) {
             self.candidates.check_sole(desired, observed).await?;
         }
         if let Some(left) = under_way.filter(|_| observed.payload.is_none()) {
@@ -209,7 +209,9 @@ impl Surveyor {
                 Some((Created { id: Some(id), .. }, is_same)) => {
                     let shown = self.bulk.remote.at_id(&observed.at, id).await;
                     // After an edit, the id may be that of another resource.
-                    let is_it = |shown: &Value| *is_same || has_name_of(desired, shown);
+                    // An answer without content is not the resource, which the server has shown there.
+                    let is_it =
+                        |shown: &Value| !shows_nothing(shown) && (*is_same || has_name_of(desired, shown));
                     shown.is_none_or(|shown| shown.as_ref().is_some_and(is_it))
                 }
                 Some((_, is_same)) => *is_same,
@@ -274,6 +276,14 @@ impl Surveyor {
                 "the server shows {names} at its address; use one of its names in the path"
             ));
         }
+        // Some servers take such a name for a pattern, and delete all resources that match it.
+        if desired.name().contains(['*', '?']) && !shows_name(desired, observed) {
+            return refused(
+                "the server does not show a resource with this name, and may take it for a pattern; state the path of one \
+                 resource"
+                    .to_owned(),
+            );
+        }
         if !self.bulk.remote.may_be_a_member(observed).await {
             return refused(
                 "the list of its collection does not show it, so it may belong to another one; use its path there"
@@ -296,12 +306,10 @@ impl Surveyor {
         let first = by_path.unwrap_or_else(|| desired.clone());
         let unreadable = Observed::new(desired.clone(), Some(Value::Null));
         let by_path = remote.read_doomed(&first).await;
-        // The name of a resource may be the id of another one.
-        let is_another = !desired.seeded
-            && match &by_path {
-                Ok(observed) => observed.other_alias(&Wanted::of(&desired)).is_some(),
-                Err(error) => matches!(error, SyncError::Undecided(_, Doubt::Several(_))),
-            };
+        // The name of a resource may be the id of another one, and the last segment of its path the name of another one.
+        let other = by_path.as_ref().ok().and_then(|observed| other_name(&desired, observed));
+        let is_several = |error: &SyncError| matches!(error, SyncError::Undecided(_, Doubt::Several(_)));
+        let is_another = !desired.seeded && (other.is_some() || by_path.as_ref().is_err_and(is_several));
         let observed = match by_path {
             // A deletion needs no proof of absence.
             Err(error) if error.is_lack_of_proof() => Observed::new(first.clone(), None),
@@ -335,9 +343,22 @@ impl Surveyor {
         if observed.payload.is_some() {
             self.candidates.check_sole(&desired, &observed).await?;
             check_alias(&desired, &observed)?;
+        } else if let Some(other) = other {
+            // The file may state a new name that was not applied yet.
+            return Err(SyncError::Undecided(desired.path, Doubt::AnotherAlias(other)));
         }
         Ok((desired, observed))
     }
+}
+
+/// Returns a name of the `observed` resource if it may be another one than `desired`, which states other names.
+fn other_name(desired: &Resource, observed: &Observed) -> Option<String> {
+    let wanted = Wanted::of_doomed(desired);
+    let other_id = || {
+        let id = observed.payload.as_ref().map(|_| observed.addressed().identity.remote_id)?;
+        wanted.id.is_some_and(|wanted| wanted != id).then_some(id)
+    };
+    observed.other_alias(&wanted).or_else(|| other_id().filter(|_| wanted.one_name))
 }
 
 /// Returns the names of the observed resource, if all of them differ from that in the path of `desired`. Servers may read
@@ -363,6 +384,18 @@ fn may_write_unread(intent: Intent, error: &SyncError) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the `observed` content has the last segment of the path as its id, its alias or another usual name.
+fn shows_name(desired: &Resource, observed: &Observed) -> bool {
+    let Some(payload) = &observed.payload else { return false };
+    let (name, rules) = (desired.name(), observed.at.rules.identity());
+    let is_it = |shown: Result<String, _>| shown.is_ok_and(|shown| shown == name);
+    is_it(rules.id().evaluate(payload)) || is_it(rules.alias().evaluate(payload)) || is_named(payload, name)
+}
+
+fn shows_nothing(shown: &Value) -> bool {
+    shown.is_null() || shown.as_object().is_some_and(Object::is_empty)
 }
 
 /// Whether the server shows the name of `desired` in the payload `shown`.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use http::Method;
 use parking_lot::Mutex;
 
-use super::address::{has_unfilled_address, is_unfilled};
+use super::address::{comparable, has_unfilled_address, is_unfilled};
 use super::claimants::{Beside, Claimants};
 use super::claims::{Claim, Compared, not_comparable};
 use super::decide;
@@ -250,14 +250,18 @@ impl Candidates {
         candidate: &Resource,
         deletion: &Action,
     ) -> Result<Option<LogicalPath>, SyncError> {
-        let Some(Request { method, path: removed, query, body, .. }) =
-            deletion.call().map(|call| &call.request)
+        let Some(Request { method, path, query, body, .. }) = deletion.call().map(|call| &call.request)
         else {
             return Ok(None);
         };
+        let names = candidate.rules.path_names();
+        let removed = &comparable(path, names);
         // Servers of remote procedures have one path for all resources, which are named in the query or the body.
-        let is_of_collection =
-            || candidate.evaluation().is_ok_and(|it| is_within(it.remote_collection(), removed));
+        let is_of_collection = || {
+            candidate
+                .evaluation()
+                .is_ok_and(|it| is_within(&comparable(it.remote_collection(), names), removed))
+        };
         let is_named = candidate.rules.names_in_query(OperationName::Delete);
         let is_procedure = body.is_some() || is_named || !query.is_empty() && is_of_collection();
         if *method != Method::DELETE || is_procedure {
@@ -387,6 +391,6 @@ async fn filled(remote: &Remote, declared: Resource) -> Result<Option<Resource>,
 
 /// Fails if the resource has another alias: its id alone may be that of another resource.
 pub fn check_alias(declared: &Resource, observed: &Observed) -> Result<(), SyncError> {
-    let Some(alias) = observed.other_alias(&Wanted::of(declared)) else { return Ok(()) };
+    let Some(alias) = observed.other_alias(&Wanted::of_doomed(declared)) else { return Ok(()) };
     Err(SyncError::Undecided(declared.path.clone(), Doubt::AnotherAlias(alias)))
 }

@@ -83,7 +83,7 @@ pub enum SyncError {
     Incomparable(LogicalPath, String),
     /// Two declared resources are the same one on the server. Holds the path of one and the name of the other.
     #[error(
-        "{0}: {1} declares the same resource; correct the id or the alias in one of the payloads, or the address in metadata"
+        "{0}: {1} declares the same resource; correct the id or the alias in one of the payloads, the name of a directory, or the address in metadata"
     )]
     Claimed(LogicalPath, String),
     /// The DELETE to this address found nothing, but the resource still exists.
