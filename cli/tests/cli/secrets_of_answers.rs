@@ -199,3 +199,19 @@ fn of_members_are_not_searched_in_their_parent() {
     let file = world.declared("orgs/acme/resource.json").unwrap_or_default();
     assert!(run.code == 0 && file.contains("{{secret .}}") && file.contains("public"), "{run}\n{file}");
 }
+
+/// The name of the attribute does not look like that of a secret, and metadata does not declare it.
+#[test]
+fn a_placeholder_in_the_file_is_not_replaced_by_the_text_of_the_server() {
+    let files = [("apps/x/resource.json", r#"{"id": "x", "value": "{{secret a}}"}"#)];
+    let world = World::with_store(&["/apps"], &files);
+    world.live("/apps/x", r#"{"id": "x", "value": "s3cret/one"}"#);
+    for command in [&["resource", "save", "/apps/x", "--force"][..], &["import", "/apps", "--force"]] {
+        let run = world.run(command);
+        assert!(run.code != 0 && run.to_string().contains("/apps/x: /value"), "{run}");
+        assert!(!world.declared("apps/x/resource.json").unwrap().contains("s3cret"), "{run}");
+    }
+    let run = world.run(&["resource", "save", "/apps/x", "--force", "--secret-attributes"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(world.declared("apps/x/resource.json").unwrap().contains(r#""value": "{{secret .}}""#), "{run}");
+}

@@ -213,3 +213,21 @@ fn failures(#[case] args: &[&str], #[case] code: i32, #[case] fragment: &str) {
     assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run}");
     assert!(run.stderr.contains(fragment), "{run}");
 }
+
+/// Their names need not look like those of secrets.
+#[rstest]
+#[case::attributes("secretAttributes: [/pin, /password]", "/pin, /password")]
+#[case::whole("secret: true", "the whole resource")]
+fn declared_secrets_in_plain_text_are_named(#[case] metadata: &str, #[case] places: &str) {
+    let metadata = format!("resource: {{{metadata}}}");
+    let payload = r#"{"id": "ava", "pin": "99", "password": "hunter2hunter2", "token": "{{secret .}}"}"#;
+    let home =
+        home(&[&[("repo/users/_/metadata.yaml", &metadata), ("repo/users/ava/resource.json", payload)]]);
+    let run = home.run(&["validate", "--ignore-warnings"]);
+    let mut expected: Vec<_> = places.split(", ").collect();
+    expected.sort_unstable();
+    let expected =
+        format!("/users/ava: secrets that metadata declares in plain text: {}", expected.join(", "));
+    assert!(run.stdout.contains(&expected) && !run.stdout.contains("hunter2"), "{run}");
+    assert!(run.stdout.contains("secret set") && !run.stdout.contains("secret detect"), "{run}");
+}

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::declare::{self, Declaration};
 use super::items::{is_list, items_of, name, names_itself};
 use super::masked::{holds_mask, is_mask};
-use super::{AuthoringError, Batch, Draft};
+use super::{AuthoringError, Batch, Draft, stored};
 use crate::metadata::{Metadata, Rules};
 use crate::path::LogicalPath;
 use crate::payload::pointer::{Pointer, array_index};
 use crate::payload::{Descriptor, Value, encode};
 use crate::repository::{Save, Store};
 use crate::secrets::{
-    PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, whole_placeholder, whole_secret,
+    PLACEHOLDER, Secret, SecretKey, detect, find_placeholder, is_placeholder, placeholder_places,
+    whole_placeholder, whole_secret,
 };
 
 /// The attributes of payloads that are moved to the secret store.
@@ -66,7 +67,8 @@ pub struct Concealed {
 /// Takes the secrets out of `batches` without writing anything. Fails if
 ///
 /// - a draft of the server has no content;
-/// - a value looks like a secret but is neither declared nor selected, unless plain text is allowed;
+/// - a value looks like a secret, or would replace the placeholder of a secret in the file, but is neither declared nor
+///   selected, unless plain text is allowed;
 /// - a secret has to be stored but no store is configured;
 /// - a draft is a list whose items have declared secrets;
 /// - a secret is neither a string nor null, because stores hold strings only;
@@ -89,7 +91,7 @@ pub fn conceal(
     // Determine the secrets of each batch.
     let batches: Vec<_> = batches
         .into_iter()
-        .map(|batch| Candidates::of(metadata, batch, options))
+        .map(|batch| Candidates::of(store, metadata, batch, options))
         .collect::<Result<_, _>>()?;
     // Reject the drafts if an undeclared secret would be written in plain text.
     if !options.allow_plaintext {
@@ -119,7 +121,7 @@ struct Candidate {
     rules: std::sync::Arc<Rules>,
     /// Whether the whole payload is a secret.
     whole: bool,
-    /// The attributes that look like secrets.
+    /// The attributes that look like secrets, or that the file has as secrets.
     likely: Vec<Pointer>,
 }
 
@@ -139,20 +141,46 @@ impl Candidate {
         Ok(Self { draft, rules, whole: whole && !nothing, likely })
     }
 
+    /// Adds the attributes whose values would replace a placeholder in the existing file.
+    fn add_former(&mut self, store: &Store) -> Result<(), AuthoringError> {
+        let Some(before) = stored(store, &self.draft.path)? else { return Ok(()) };
+        let former = placeholder_places(&before);
+        // The entries of arrays may have another order. If all placeholders are left, none was replaced.
+        let are_left = placeholder_places(&self.draft.payload).len() >= former.len();
+        let is_in_array = |at: &Pointer| at.tokens().iter().any(|token| array_index(token).is_some());
+        let replaces = |at: &Pointer| {
+            !at.tokens().is_empty()
+                && !(are_left && is_in_array(at))
+                && is_readable(&self.draft.payload, std::slice::from_ref(at))
+        };
+        let former = former.into_iter().filter(replaces);
+        let former: Vec<_> = former.filter(|at| !self.likely.contains(at)).collect();
+        self.likely.extend(former);
+        Ok(())
+    }
+
     fn declared(&self) -> &[Pointer] {
         &self.rules.resolved().secret_attributes
     }
 }
 
 impl Candidates {
-    fn of(metadata: &Metadata, batch: Batch, options: &SecretOptions) -> Result<Self, AuthoringError> {
+    fn of(
+        store: &Store,
+        metadata: &Metadata,
+        batch: Batch,
+        options: &SecretOptions,
+    ) -> Result<Self, AuthoringError> {
         let Batch { collection, drafts, observed } = batch;
         // A store removes the file of a null, which a user can request, but an answer without content does not.
         if let Some(empty) = drafts.iter().find(|draft| observed && draft.payload.is_null()) {
             return Err(AuthoringError::NoContent(empty.path.clone()));
         }
         let drafts = drafts.into_iter().map(|draft| Candidate::of(metadata, draft, options));
-        let drafts: Vec<Candidate> = drafts.collect::<Result<_, _>>()?;
+        let mut drafts: Vec<Candidate> = drafts.collect::<Result<_, _>>()?;
+        for candidate in drafts.iter_mut().filter(|candidate| observed && !candidate.whole) {
+            candidate.add_former(store)?;
+        }
         let has_attributes = |payload: &Value| payload.as_object().is_some() || is_whole_placeholder(payload);
         let other = drafts.iter().find(|candidate| !has_attributes(&candidate.draft.payload));
         if let (true, Some(other)) = (options.attributes != Attributes::Declared, other) {
@@ -263,7 +291,7 @@ fn any_entry_readable(payload: &Value, attributes: &[Pointer]) -> bool {
 }
 
 /// Whether `payload` itself has such a value at one of these attributes.
-fn is_readable(payload: &Value, attributes: &[Pointer]) -> bool {
+pub fn is_readable(payload: &Value, attributes: &[Pointer]) -> bool {
     attributes.iter().any(|at| match at.get(payload) {
         None | Some(Value::Null) => false,
         Some(Value::String(text)) => !text.is_empty() && !is_placeholder(text) && !is_mask(text),

@@ -15,7 +15,7 @@ mod items;
 mod masked;
 mod templates;
 
-pub use conceal::{Attributes, Concealed, SecretOptions, any_readable, conceal};
+pub use conceal::{Attributes, Concealed, SecretOptions, any_readable, conceal, is_readable};
 pub use declare::Declaration;
 pub use detection::{Detected, detect_stored};
 pub use error::AuthoringError;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use declarest_core::authoring::is_readable;
 use declarest_core::error::with_causes;
 use declarest_core::language::referred::Unread;
 use declarest_core::metadata::{self, Metadata, MetadataError, OperationName, ValidationError};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::PayloadType;
+use declarest_core::payload::pointer::Pointer;
 use declarest_core::repository::{self, EntryKind, ResourceFile, Tree};
 use declarest_core::secrets::detect;
 use declarest_core::sync::{Names, Resource, SyncError};
@@ -43,7 +45,7 @@ pub fn check(tree: &dyn Tree, metadata: &Metadata, scope: &LogicalPath) -> Resul
         {
             findings.push(*finding);
         }
-        findings.extend(secrets(tree, file));
+        findings.extend(secrets(tree, metadata, file));
     }
     let twins = names.end_part();
     let twins = listing.resources.iter().filter_map(|file| Some(finding(file, twins.get(&file.path)?)));
@@ -130,15 +132,34 @@ fn finding(file: &ResourceFile, error: &SyncError) -> Finding {
     Finding { path: Some(file.path.to_string()), ..finding }
 }
 
-/// Returns the secrets that a payload contains in plain text. A payload that cannot be read is a finding of its own.
-fn secrets(tree: &dyn Tree, file: &ResourceFile) -> Option<Finding> {
-    let payload = repository::read_payload(tree, file).ok()?;
-    let attributes: Vec<String> = detect(&payload).iter().map(ToString::to_string).collect();
-    if attributes.is_empty() {
-        return None;
+/// Returns the secrets that a payload contains in plain text: those that metadata declares, and values that look like
+/// others. A payload that cannot be read is a finding of its own.
+fn secrets(tree: &dyn Tree, metadata: &Metadata, file: &ResourceFile) -> Vec<Finding> {
+    let Ok(payload) = repository::read_payload(tree, file) else { return Vec::new() };
+    let rules = metadata.rules(&file.path).ok();
+    let resolved = rules.as_ref().map(|rules| rules.resolved());
+    let is_whole = resolved.is_some_and(|resolved| resolved.secret);
+    let stated = resolved.map(|resolved| &resolved.secret_attributes[..]).unwrap_or_default();
+    let mut declared: BTreeSet<Pointer> = stated.iter().cloned().collect();
+    if is_whole {
+        declared = BTreeSet::from([Pointer::default()]);
     }
-    let attributes = attributes.join(", ");
-    let message = format!("{}: values that look like secrets in plain text: {attributes}", file.path);
-    let finding = Finding::new(Rule::Secret, Severity::Warning, &file.file, message);
-    Some(Finding { path: Some(file.path.to_string()), ..finding })
+    let likely = if is_whole { Vec::new() } else { detect(&payload) };
+    let likely: BTreeSet<Pointer> = likely.into_iter().filter(|at| !declared.contains(at)).collect();
+    declared.retain(|at| is_readable(&payload, std::slice::from_ref(at)));
+    let finding = |what: &str, attributes: &BTreeSet<Pointer>| {
+        let places = attributes
+            .iter()
+            .map(|at| if at.tokens().is_empty() { "the whole resource".to_owned() } else { at.to_string() });
+        let message =
+            format!("{}: {what} in plain text: {}", file.path, places.collect::<Vec<_>>().join(", "));
+        let finding = Finding::new(Rule::Secret, Severity::Warning, &file.file, message);
+        (!attributes.is_empty()).then(|| Finding { path: Some(file.path.to_string()), ..finding })
+    };
+    let declared = finding("secrets that metadata declares", &declared).map(|finding| Finding {
+        hint: "store it with \"secret set\", and write {{secret .}} in its place",
+        ..finding
+    });
+    let likely = finding("values that look like secrets", &likely);
+    declared.into_iter().chain(likely).collect()
 }
