@@ -41,3 +41,24 @@ fn an_empty_payload_is_sent_without_a_body_if_nothing_is_required() {
     let run = place.run(&["resource", "create", "/shops/rio"]);
     assert_eq!((run.code, place.server.writes()), (0, vec!["POST /shops 201".to_owned()]), "{run}");
 }
+
+/// The server answers 204 to the read of a resource that it does not have.
+#[rstest]
+#[case::update("")]
+#[case::without_id("resource: {id: /id, alias: /name}\n")]
+fn an_answer_without_content_may_mean_absence(#[case] metadata: &str) {
+    let server = ApiServer::start(&["/users"], |request, store| {
+        let is_missing =
+            request.method == "GET" && request.path != "/users" && store.get(&request.path).is_none();
+        if is_missing { Answer::empty(204) } else { request.rest(store, Ids::Given) }
+    });
+    let files = [("users/_/metadata.yaml", metadata), ("users/bob/resource.json", r#"{"name": "bob"}"#)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "apply", "/users/bob"]);
+    let advice = "if this means that it does not exist, state operations.get.absent: {jq: '. == null'} in users/_/metadata.yaml";
+    assert!(run.code != 0 && run.stderr.contains(advice), "{run}");
+    let corrected = format!("{metadata}operations: {{get: {{absent: {{jq: '. == null'}}}}}}\n");
+    place.home.write("repo/users/_/metadata.yaml", &corrected);
+    let run = place.run(&["resource", "apply", "/users/bob"]);
+    assert_eq!((run.code, place.server.count("POST")), (0, 1), "{run}");
+}

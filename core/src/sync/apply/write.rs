@@ -502,6 +502,9 @@ impl<'a> Attempt<'a> {
     async fn at_a_name(&self, gone: ServerError) -> SyncError {
         let rules = self.writer.referred.rules(&self.action.path).await.ok();
         let id = rules.as_ref().and_then(|rules| rules.identity().id().simple());
+        if gone.is_gone() && shows_nothing(self.action) {
+            return SyncError::NothingShown(self.path(), Box::new(gone.into()));
+        }
         match id.filter(|_| self.call.by_name && gone.is_gone()) {
             Some(id) => SyncError::NamedWrite(gone, format!("./{{{{{id}}}}}").into()),
             None => gone.into(),
@@ -577,4 +580,9 @@ pub(super) async fn decided(
     let decide =
         move |desired: &Resource| decide::decide_again(action, desired, &observed, written.as_deref());
     evaluated(desired, decide).await
+}
+
+/// Whether the server showed the resource without content in the plan.
+fn shows_nothing(action: &Action) -> bool {
+    matches!(&action.differences[..], [whole] if whole.path.is_empty() && whole.observed.is_null())
 }

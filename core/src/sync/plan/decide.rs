@@ -59,7 +59,13 @@ fn converge(
         (false, _) => Reason::Different,
     };
     let call = update(desired, observed)
-        .and_then(|call| unsent::checked(call, desired, observed, &differences, written, force));
+        .and_then(|call| unsent::checked(call, desired, observed, &differences, written, force))
+        .map_err(|error| match error {
+            SyncError::Metadata(MetadataError::MissingAttributes { .. }) if payload.is_null() => {
+                SyncError::NothingShown(desired.path.clone(), Box::new(error))
+            }
+            error => error,
+        });
     Ok(Action { differences, ..action(Step::Update, reason) }.sending(call))
 }
 

@@ -164,6 +164,13 @@ pub enum SyncError {
         error = clause(.0)
     )]
     NamedWrite(ServerError, Box<str>),
+    /// The update of a resource fails, and its read was answered without content.
+    #[error(
+        "{error}; the server answers the read of the resource without content: if this means that it does not exist, state operations.get.absent: {{jq: '. == null'}} in {file}",
+        error = clause(.1),
+        file = metadata_place(&.0.collection())
+    )]
+    NothingShown(LogicalPath, Box<SyncError>),
     /// The answer to a create was lost, so its effect is unknown. It is not sent again: a later run searches for the
     /// resource.
     #[error("{0}: creation outcome unknown: {cause}; {2}", cause = clause(.1))]
@@ -359,6 +366,7 @@ impl SyncError {
             Self::Undecided(_, Doubt::Failed(error) | Doubt::Hidden(error)) | Self::Parent(_, error) => {
                 error.of_server()
             }
+            Self::NothingShown(_, error) => error.of_server(),
             Self::Page(_, _, source) | Self::Incomplete(source) => source.of_server(),
             _ => None,
         }
@@ -396,7 +404,7 @@ categories!(SyncError {
         Self::Memory(_, Shortage::Busy { .. }) => Category::Transport,
     }
     .0: Repository, Metadata, Server, Fixed, Taken, NamedWrite, Secret, Incomplete;
-    .1: Undecided, Parent, RefusedRead;
+    .1: Undecided, Parent, RefusedRead, NothingShown;
     Validation: NotShown, Renamed, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
         NotSent, MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
     NotFound: Absent, NoParent;
