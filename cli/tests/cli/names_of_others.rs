@@ -155,7 +155,9 @@ fn a_pattern_deletes_nothing(#[case] metadata: &str) {
         };
         let found: Vec<String> = store.paths().filter(|path| path.starts_with(prefix)).cloned().collect();
         if request.method == "DELETE" {
-            found.iter().for_each(|path| assert!(store.remove(path)));
+            for path in &found {
+                store.remove(path);
+            }
             return Answer::json(200, &json!({"acknowledged": true}));
         }
         let users: Vec<_> = found.iter().filter_map(|path| store.get(path)).collect();

@@ -149,8 +149,7 @@ impl Candidate {
         let are_left = placeholder_places(&self.draft.payload).len() >= former.len();
         let is_in_array = |at: &Pointer| at.tokens().iter().any(|token| array_index(token).is_some());
         let replaces = |at: &Pointer| {
-            !at.tokens().is_empty()
-                && !(are_left && is_in_array(at))
+            !(at.tokens().is_empty() || are_left && is_in_array(at))
                 && is_readable(&self.draft.payload, std::slice::from_ref(at))
         };
         let former = former.into_iter().filter(replaces);

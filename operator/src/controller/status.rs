@@ -21,8 +21,10 @@ pub fn conceal(status: &mut Value, shown: &impl Fn(&str) -> String) {
     for message in messages {
         *message = json!(shown(message.as_str().unwrap_or_default()));
     }
-    if let Some(path) = status.get_mut("resolvedPath").filter(|path| path.is_string()) {
-        *path = json!(shown(path.as_str().unwrap_or_default()));
+    for field in ["resolvedPath", "localPath"] {
+        if let Some(path) = status.get_mut(field).filter(|path| path.is_string()) {
+            *path = json!(shown(path.as_str().unwrap_or_default()));
+        }
     }
 }
 
@@ -86,4 +88,23 @@ pub async fn apply(
     let written =
         api.patch_status(name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await?;
     Ok(written.metadata.resource_version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_messages_are_concealed() {
+        let mut status = json!({
+            "resolvedPath": "/stores/hidden", "localPath": "/volumes/hidden",
+            "failedResources": [{"path": "/hidden", "message": "no hidden"}],
+        });
+        conceal(&mut status, &|text| text.replace("hidden", "${NAME}"));
+        let expected = json!({
+            "resolvedPath": "/stores/${NAME}", "localPath": "/volumes/${NAME}",
+            "failedResources": [{"path": "/hidden", "message": "no ${NAME}"}],
+        });
+        assert_eq!(status, expected);
+    }
 }

@@ -70,7 +70,7 @@ impl Remote {
             return Ok(members);
         }
         if let Some(member) = envelope(&read.payload, &listed) {
-            return Err(SyncError::Enveloped(path.clone(), member_expression(member)));
+            return Err(SyncError::Enveloped(path.clone(), member));
         }
         let (entries, unread) = self.read_members(path, located, members.entries).await?;
         Ok(Members { entries: entries.into_iter().collect(), unread, ..members })
@@ -197,14 +197,20 @@ fn may_concern_one(error: &SyncError) -> bool {
 
 /// Returns the member of a read that has the content of the entry, if the read has an envelope: it has few members of
 /// the entry, and only one of its members has most of them.
-fn envelope<'r>(read: &'r Value, entry: &Value) -> Option<&'r str> {
+fn envelope(read: &Value, entry: &Value) -> Option<String> {
     let (Value::Object(read), Value::Object(entry)) = (read, entry) else { return None };
     let shared = |object: &Object| entry.keys().filter(|name| object.contains_key(*name)).count();
-    let holds =
-        |member: &Value| member.as_object().is_some_and(|member| shared(member) * 4 >= entry.len() * 3);
+    // Some servers answer the read of one resource with a list.
+    let only = |member: &Value| matches!(member.as_array(), Some([_]));
+    let held = |member: &Value| match member.as_array() {
+        Some([only]) => only.as_object().map(shared),
+        _ => member.as_object().map(shared),
+    };
+    let holds = |member: &Value| held(member).is_some_and(|shared| shared * 4 >= entry.len() * 3);
     let mut holders = read.iter().filter(|(_, member)| holds(member));
-    let (name, _) = holders.next().filter(|_| shared(read) * 2 < entry.len())?;
-    holders.next().is_none().then_some(name)
+    let (name, member) = holders.next().filter(|_| shared(read) * 2 < entry.len())?;
+    let index = if only(member) { "[0]" } else { "" };
+    holders.next().is_none().then(|| format!("{}{index}", member_expression(name)))
 }
 
 #[cfg(test)]
@@ -215,16 +221,18 @@ mod tests {
     use crate::payload::{PayloadType, decode};
 
     #[rstest]
-    #[case::envelope(r#"{"version": 1, "shop": {"id": 1, "tier": "gold"}}"#, Some("shop"))]
+    #[case::envelope(r#"{"version": 1, "shop": {"id": 1, "tier": "gold"}}"#, Some(".shop"))]
     #[case::without_some(r#"{"data": {"id": 1, "size": 2}}"#, None)]
-    #[case::with_more(r#"{"data": {"id": 1, "tier": "gold", "size": 2}}"#, Some("data"))]
+    #[case::with_more(r#"{"data": {"id": 1, "tier": "gold", "size": 2}}"#, Some(".data"))]
     #[case::the_resource_itself(r#"{"id": 1, "data": {"id": 1, "tier": "gold"}}"#, None)]
-    #[case::with_others(r#"{"labels": {"id": "Id"}, "result": {"id": 1, "tier": "gold"}}"#, Some("result"))]
+    #[case::with_others(r#"{"labels": {"id": "Id"}, "result": {"id": 1, "tier": "gold"}}"#, Some(".result"))]
     #[case::several(r#"{"meta": {"id": 1, "tier": "gold"}, "spec": {"id": 1, "tier": "free"}}"#, None)]
-    #[case::list(r#"{"data": [{"id": 1, "tier": "gold"}]}"#, None)]
+    #[case::list(r#"{"data": [{"id": 1, "tier": "gold"}]}"#, Some(".data[0]"))]
+    #[case::longer_list(r#"{"data": [{"id": 1, "tier": "gold"}, {"id": 2, "tier": "free"}]}"#, None)]
     #[case::text("\"x\"", None)]
     fn envelopes(#[case] read: &str, #[case] expected: Option<&str>) {
         let json = |text: &str| decode(PayloadType::Json, text.as_bytes()).unwrap();
-        assert_eq!(envelope(&json(read), &json(r#"{"id": 1, "tier": "gold"}"#)), expected);
+        let found = envelope(&json(read), &json(r#"{"id": 1, "tier": "gold"}"#));
+        assert_eq!(found.as_deref(), expected);
     }
 }

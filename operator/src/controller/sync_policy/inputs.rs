@@ -121,8 +121,9 @@ pub fn not_ready<K: Kind>(object: &K) -> Failure {
         conditions::find(object.conditions(), type_).filter(|found| found.observed_generation == generation)
     };
     let in_progress = || of_spec("Reconciling").filter(|found| found.status == "True");
+    let is_leaving = object.meta().deletion_timestamp.is_some();
     let why = of_spec("Ready").or_else(in_progress).map_or_else(
-        || "it was not reconciled yet".to_owned(),
+        || if is_leaving { "it is being deleted" } else { "it was not reconciled yet" }.to_owned(),
         |found| format!("{}: {}", found.reason, found.message),
     );
     let message = format!("{} \"{}\" is not ready ({why})", K::NAME, object.name_any());
