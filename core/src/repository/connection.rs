@@ -108,8 +108,7 @@ impl<'a> Connection<'a> {
         let mut callbacks = RemoteCallbacks::new();
         callbacks
             .transfer_progress(|progress| self.in_time() && self.in_quota(progress.received_bytes() as u64))
-            .sideband_progress(|_| self.in_time())
-            .update_tips(|_, _, _| self.in_time());
+            .sideband_progress(|_| self.in_time());
         callbacks
     }
 

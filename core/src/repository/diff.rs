@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use git2::{Oid, Repository, Tree, TreeEntry};
 
 use super::directories::entry_kind;
-use super::git_tree::size_of;
+use super::objects::size_of;
 use super::tree::check_size;
 use super::{EntryKind, MAX_PAYLOAD, RepositoryError};
 

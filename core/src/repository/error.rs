@@ -82,6 +82,20 @@ pub enum RepositoryError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// A commit is too large to be read.
+    #[error(
+        "commit {commit} in the history of the branch has {size} bytes, more than the limit of {}; rewrite the branch \
+         without this commit",
+        binary(*.limit)
+    )]
+    CommitTooLarge {
+        /// The commit.
+        commit: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// A fetch or the mirror exceeds its quota.
     #[error(
         "repository {url}: {what} exceeds its limit of {}; make the repository smaller, or raise {flag} of the operator",
@@ -453,6 +467,6 @@ categories!(RepositoryError {
     Auth: CredentialsMissing, CredentialsRejected, CredentialsElsewhere, ProxyCredentials,
         ClientCertificateRejected, ClientCertificateMissing, PrivateKey, HostKey;
     Conflict: SeveralPayloads, PushRejected;
-    Transport: Timeout, Network, Quota;
+    Transport: Timeout, Network, Quota, CommitTooLarge;
     Internal: Git, Damaged, DiskFull, Io, Vanished;
 });

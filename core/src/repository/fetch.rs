@@ -7,6 +7,7 @@ use git2::{AutotagOption, FetchOptions, Repository};
 
 use super::connection::{Connection, Left, Purpose};
 use super::deadline::Deadline;
+use super::objects::{check_history, tips};
 use super::{Remote, RepositoryError, Revision};
 
 /// The limits of fetches and mirrors, in bytes.
@@ -60,7 +61,8 @@ fn size_of(directory: &Path) -> std::io::Result<u64> {
     Ok(size)
 }
 
-/// Fetches the branch of `remote` into the ref `tip`, by force, and returns its commit.
+/// Fetches the branch of `remote` into the ref `tip`, by force, and returns its commit. The ref does not move if the
+/// history has a commit that is too large.
 pub(super) fn fetch(
     repository: &Repository,
     remote: &Remote,
@@ -74,19 +76,22 @@ pub(super) fn fetch(
         .remote_anonymous(&connection.address())
         .map_err(RepositoryError::git("set up the remote"))?;
     let mut options = FetchOptions::new();
-    options
-        .remote_callbacks(connection.callbacks())
-        .download_tags(AutotagOption::None)
-        .update_fetchhead(false);
+    options.remote_callbacks(connection.callbacks()).download_tags(AutotagOption::None);
     // The default message would contain the address of the connection.
     let reflog = format!("fetch {}", remote.url);
     let branch = format!("refs/heads/{}", remote.branch);
-    let fetched = git_remote.fetch(&[format!("+{branch}:{tip}")], Some(&mut options), Some(&reflog));
+    let fetched = git_remote.download(&[&branch], Some(&mut options));
     connection.outcome(fetched)?;
     let heads = connection.outcome(git_remote.list())?;
     let head = heads.iter().find(|head| head.name() == branch).map(git2::RemoteHead::oid);
-    head.map(Revision::of).ok_or_else(|| RepositoryError::BranchMissing {
+    let head = head.ok_or_else(|| RepositoryError::BranchMissing {
         url: remote.url.to_string(),
         branch: remote.branch.clone(),
-    })
+    })?;
+    let failed = || RepositoryError::git("move the tip of the mirror");
+    check_history(repository, head, &tips(repository).map_err(failed())?)?;
+    if repository.refname_to_id(tip).ok() != Some(head) {
+        repository.reference(tip, head, true, &reflog).map_err(failed())?;
+    }
+    Ok(Revision::of(head))
 }

@@ -96,6 +96,18 @@ impl Origin {
         Revision::of(self.repository.commit(None, &who, &who, &message, &tree, &parents).unwrap())
     }
 
+    /// Creates a commit without files whose message has 2 MiB.
+    pub fn large_commit(&self, parents: &[&Revision]) -> Revision {
+        let tree =
+            self.repository.find_tree(git2::Index::new().unwrap().write_tree_to(&self.repository).unwrap());
+        let who = Signature::new("a", "a@example.org", &Time::new(1_000_000_000, 0)).unwrap();
+        let parents: Vec<_> =
+            parents.iter().map(|id| self.repository.find_commit(id.oid().unwrap()).unwrap()).collect();
+        let parents: Vec<_> = parents.iter().collect();
+        let message = "x".repeat(2 << 20);
+        Revision::of(self.repository.commit(None, &who, &who, &message, &tree.unwrap(), &parents).unwrap())
+    }
+
     /// Creates a commit of text files one second after its newest parent.
     pub fn commit(&self, parents: &[&Revision], files: &[(&str, &str)]) -> Revision {
         let time = |id: &&Revision| self.repository.find_commit(id.oid().unwrap()).unwrap().time().seconds();

@@ -1,12 +1,12 @@
 //! A commit as a tree.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use git2::{ErrorClass, ErrorCode, Oid, Repository};
+use git2::{Oid, Repository};
 
 use super::directories::{Directories, Directory, Found};
 use super::handles::Handles;
+use super::objects::{commit, size_of};
 use super::tree::{MAX_PAYLOAD, check_size, segments};
 use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
@@ -27,7 +27,8 @@ impl GitTree {
         let directories = handles.directories();
         let root = handles.with(|repository| {
             let (id, failed) = (revision.oid()?, || unreadable(repository, revision));
-            let root = repository.find_commit(id).map_err(failed())?.tree_id();
+            let commit = commit(repository, id, failed)?.ok_or_else(|| missing(revision))?;
+            let root = commit.tree_id();
             // The root may be large and not be needed, so only its existence is checked.
             let objects = repository.odb().map_err(failed())?;
             if objects.exists(root) { Ok(root) } else { Err(missing(revision)) }
@@ -83,16 +84,6 @@ impl GitTree {
     }
 }
 
-/// Returns the size of an object from its header.
-pub(super) fn size_of(repository: &Repository, id: Oid) -> Result<u64, git2::Error> {
-    let odb = repository.odb()?;
-    // git2 panics if the type in the header of a damaged object is unknown.
-    let header = catch_unwind(AssertUnwindSafe(|| odb.read_header(id)));
-    let damaged =
-        || git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, "the type of the object is unknown");
-    Ok(header.unwrap_or_else(|_| Err(damaged()))?.0 as u64)
-}
-
 /// Returns the root tree of a commit. Only an absent commit is missing; a failure to read it is another error,
 /// because callers forget missing commits.
 pub(super) fn root_of<'r>(
@@ -100,7 +91,7 @@ pub(super) fn root_of<'r>(
     revision: &Revision,
 ) -> Result<git2::Tree<'r>, RepositoryError> {
     let unreadable = || unreadable(repository, revision);
-    let commit = repository.find_commit(revision.oid()?).map_err(unreadable())?;
+    let commit = commit(repository, revision.oid()?, unreadable)?.ok_or_else(|| missing(revision))?;
     check_size("", size_of(repository, commit.tree_id()).map_err(unreadable())?, MAX_PAYLOAD)?;
     commit.tree().map_err(unreadable())
 }

@@ -9,9 +9,10 @@ use git2::{Oid, Repository};
 
 use super::diff::{self, ChangeStatus, FileChange};
 use super::git_tree::root_of;
+use super::objects::commit;
 use super::payload_name::is_payload;
 use super::tree::join;
-use super::{EntryKind, RepositoryError, Revision, Tree, handles};
+use super::{EntryKind, RepositoryError, Revision, Tree};
 use crate::path::LogicalPath;
 
 /// A resource that an earlier revision declared and a later one does not.
@@ -38,8 +39,7 @@ struct Commit {
 
 /// Reads a commit; `None` if the repository does not have it.
 fn read(repository: &Repository, id: Oid) -> Result<Option<Commit>, RepositoryError> {
-    let failed = |error| RepositoryError::git(format!("read commit {id}"))(error);
-    let commit = handles::found(repository.find_commit(id)).map_err(failed)?;
+    let commit = commit(repository, id, || RepositoryError::git(format!("read commit {id}")))?;
     Ok(commit.map(|commit| Commit { time: commit.time().seconds(), parents: commit.parent_ids().collect() }))
 }
 

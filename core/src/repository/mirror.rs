@@ -1,5 +1,6 @@
 //! The local copy of a remote repository: bare, one branch, complete history.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,18 +9,19 @@ use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use git2::{Repository, RepositoryInitOptions};
+use git2::{Oid, Repository, RepositoryInitOptions};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::connection::{self, Purpose};
 use super::deadline::Deadline;
 use super::fetch::Quota;
-use super::git_tree::{root_of, size_of};
+use super::git_tree::root_of;
 use super::handles::{Handles, found, open};
 use super::history::{self, Undeclared};
+use super::objects::{check_history, commit, size_of};
 use super::repack::Repacking;
-use super::{FileChange, GitTree, Remote, RepositoryError, Revision, diff, fetch};
+use super::{FileChange, GitTree, MAX_PAYLOAD, Remote, RepositoryError, Revision, diff, fetch};
 use crate::atomic::{Mode, write_atomically};
 use crate::error::with_causes;
 use crate::path::LogicalPath;
@@ -69,22 +71,23 @@ impl Mirror {
         let Some(tip) = self.tip()? else { return Ok(()) };
         self.with(|repository| {
             // The ref exists, so an absent commit is damage, too.
-            let damaged = || RepositoryError::damaged(repository, format!("read revision {tip}"));
-            repository
-                .find_commit(tip.oid()?)
-                .and_then(|commit| has_tree(repository, &commit))
-                .map_err(damaged())
+            has_tree(repository, tip.oid()?)
         })
     }
 
-    /// Reads all objects, and fails if one is damaged. This takes as long as reading the whole history.
+    /// Reads all objects that are not too large to be used, and fails if one is damaged. This takes as long as reading the
+    /// whole history.
     pub fn examine(&self) -> Result<(), RepositoryError> {
         self.with(|repository| {
             let damaged = || RepositoryError::damaged(repository, "read all objects".to_owned());
             let objects = repository.odb().map_err(damaged())?;
             let mut failed = None;
             let walked = objects.foreach(|id| {
-                failed = objects.read(*id).err();
+                let read = size_of(repository, *id).and_then(|size| match size {
+                    0..=MAX_PAYLOAD => objects.read(*id).map(drop),
+                    _ => Ok(()),
+                });
+                failed = read.err();
                 failed.is_none()
             });
             // If the callback ends the walk, the walk's own error has no cause.
@@ -220,7 +223,9 @@ impl Place {
         fs::read_to_string(&self.binding).is_ok_and(|text| text == self.bound_to)
             && remove_leftovers(&self.repository).is_ok()
             && distrust(&self.repository).is_ok()
-            && open(&self.repository).is_ok_and(|repository| refs_are_readable(&repository))
+            && open(&self.repository).is_ok_and(|repository| {
+                remove_refs_to_large_commits(&repository).is_ok() && refs_are_readable(&repository)
+            })
     }
 
     fn discard(&self) -> Result<(), RepositoryError> {
@@ -292,11 +297,35 @@ fn remove_leftovers(repository: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Removes the refs whose history has a commit that is too large to be read: a former version of this program, or another
+/// writer of the volume, may have left them. The other ones stay, because not all of their commits can be fetched again.
+fn remove_refs_to_large_commits(repository: &Repository) -> Result<(), RepositoryError> {
+    let failed = || RepositoryError::git("read the refs of the mirror");
+    let references = repository.references().and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut checked = BTreeSet::new();
+    for mut reference in references.map_err(failed())? {
+        let Some(id) = reference.target() else { continue };
+        match check_history(repository, id, &checked) {
+            Err(error @ RepositoryError::CommitTooLarge { .. }) => {
+                let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+                tracing::warn!(%error, name, "removing a ref of a mirror");
+                reference.delete().map_err(failed())?;
+            }
+            other => {
+                other?;
+                checked.insert(id);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Whether every ref leads to a commit with a readable tree. A list of refs omits damaged ones, so their files are
 /// checked, too.
 fn refs_are_readable(repository: &Repository) -> bool {
     let readable = |reference: Result<git2::Reference<'_>, git2::Error>| {
-        reference.and_then(|reference| has_tree(repository, &reference.peel_to_commit()?)).is_ok()
+        let id = reference.ok().and_then(|reference| reference.target());
+        id.is_some_and(|id| has_tree(repository, id).is_ok())
     };
     let loose = files_in(&repository.path().join("refs"), true).is_ok_and(|files| {
         files.iter().all(|file| {
@@ -307,9 +336,13 @@ fn refs_are_readable(repository: &Repository) -> bool {
     loose && repository.references().is_ok_and(|mut references| references.all(readable))
 }
 
-/// Fails if the root tree of a commit cannot be read. Does not inflate it, because it may be of any size.
-fn has_tree(repository: &Repository, commit: &git2::Commit<'_>) -> Result<(), git2::Error> {
-    size_of(repository, commit.tree_id()).map(drop)
+/// Fails if a commit or its root tree is absent or cannot be read. Does not inflate the tree, because it may be of any size.
+fn has_tree(repository: &Repository, id: Oid) -> Result<(), RepositoryError> {
+    let damaged = || RepositoryError::damaged(repository, format!("read revision {id}"));
+    match commit(repository, id, damaged)? {
+        Some(commit) => size_of(repository, commit.tree_id()).map(drop).map_err(damaged()),
+        None => Err(damaged()(git2::Error::from_str("the commit is absent"))),
+    }
 }
 
 /// Returns the files in a directory, including subdirectories if `deep`.

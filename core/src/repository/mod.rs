@@ -25,6 +25,7 @@ mod memory_tree;
 mod metadata_files;
 mod mirror;
 mod network;
+mod objects;
 mod packs;
 mod payload_name;
 mod pins;

@@ -1,6 +1,7 @@
 //! Refs that keep commits of the mirror readable after changes of the branch.
 
 use super::git_tree::root_of;
+use super::objects::{check_history, tips};
 use super::{Mirror, RepositoryError, Revision, handles};
 
 /// The prefix of the refs of pins.
@@ -18,11 +19,11 @@ impl Mirror {
     pub fn pin(&self, name: &str, revision: &Revision) -> Result<(), RepositoryError> {
         let reference = pin_ref(name)?;
         self.with(|repository| {
+            let (id, failed) =
+                (revision.oid()?, || RepositoryError::git(format!("pin revision {revision} as {name}")));
             root_of(repository, revision)?;
-            repository
-                .reference(&reference, revision.oid()?, true, "pin")
-                .map_err(RepositoryError::git(format!("pin revision {revision} as {name}")))?;
-            Ok(())
+            check_history(repository, id, &tips(repository).map_err(failed())?)?;
+            repository.reference(&reference, id, true, "pin").map(drop).map_err(failed())
         })
     }
 

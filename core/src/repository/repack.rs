@@ -10,6 +10,7 @@ use git2::{Odb, Oid, PackBuilder, Repository};
 
 use super::RepositoryError;
 use super::handles::Handles;
+use super::objects::tips;
 
 /// The number of small packs that are replaced with one.
 const MANY: usize = 50;
@@ -63,7 +64,7 @@ impl Repacking {
     pub fn prune(&mut self, handles: &Handles) -> Result<bool, RepositoryError> {
         // Write.
         let (commits, former) = handles.with(|repository| {
-            let commits = commits(repository).map_err(RepositoryError::git("read the refs of the mirror"))?;
+            let commits = tips(repository).map_err(RepositoryError::git("read the refs of the mirror"))?;
             let former = if commits == self.kept { HashSet::new() } else { rewrite(repository, &commits)? };
             Ok((commits, former))
         })?;
@@ -113,11 +114,6 @@ impl Repacking {
         })?;
         Ok(small.into_iter().map(|(index, _)| index).filter(|index| *index != written).collect())
     }
-}
-
-/// Returns the commits of all refs.
-fn commits(repository: &Repository) -> Result<BTreeSet<Oid>, git2::Error> {
-    repository.references()?.map(|reference| Ok(reference?.peel_to_commit()?.id())).collect()
 }
 
 /// Writes a pack with the history of these commits. Returns the indexes of all other packs.

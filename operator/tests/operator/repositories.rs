@@ -9,7 +9,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::git_http::GitHttp;
-use crate::support::git_remote::GitRemote;
+use crate::support::git_remote::{GitRemote, git as run_git};
 use crate::support::world::{World, declarest, is_true, ready};
 
 /// Polled at an interval that no test lives to see: what happens here happens for another reason.
@@ -83,6 +83,31 @@ async fn a_repository_above_a_limit_fails_and_others_continue(
     let (git, revision) = remote();
     create(&world, &spec(&git)).await;
     world.fetched(&revision).await;
+}
+
+/// A commit object may be inflated to any size.
+#[tokio::test]
+async fn a_commit_that_is_too_large_is_not_used() {
+    let (world, (git, first)) = (World::start().await, remote());
+    create(&world, &spec(&git)).await;
+    world.fetched(&first).await;
+    let message = git.root().join("message");
+    std::fs::write(&message, "x".repeat(2 << 20)).unwrap();
+    run_git(&git.work_tree(), &["commit", "--quiet", "--allow-empty", "--file", message.to_str().unwrap()]);
+    git.push();
+    world.notify().await;
+    let failed = |conditions: &[_]| ready(conditions).reason == "FetchFailed";
+    let status =
+        world.repository("the fetch fails", |status| failed(&status.conditions)).await.status.unwrap();
+    assert_eq!(status.last_fetched_revision.as_deref(), Some(first.as_str()));
+    let message = ready(&status.conditions).message;
+    assert!(message.contains(&format!("commit {}", git.head())), "{message}");
+    assert!(message.contains("limit of 1 MiB; rewrite the branch"), "{message}");
+    git.reset_to(&first).write("shops/rio/resource.json", "[]");
+    let repaired = git.commit("repaired");
+    git.force_push();
+    world.notify().await;
+    world.fetched(&repaired).await;
 }
 
 #[tokio::test]
