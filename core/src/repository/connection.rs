@@ -107,7 +107,12 @@ impl<'a> Connection<'a> {
     pub fn callbacks(&self) -> RemoteCallbacks<'_> {
         let mut callbacks = RemoteCallbacks::new();
         callbacks
-            .transfer_progress(|progress| self.in_time() && self.in_quota(progress.received_bytes() as u64))
+            .transfer_progress(|progress| {
+                if let Some(session) = &self.session {
+                    session.pack_begins();
+                }
+                self.in_time() && self.in_quota(progress.received_bytes() as u64)
+            })
             .sideband_progress(|_| self.in_time());
         callbacks
     }

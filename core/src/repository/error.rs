@@ -96,6 +96,18 @@ pub enum RepositoryError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// A remote sends too much before the content of a pack.
+    #[error(
+        "repository {url}: its list of refs exceeds the limit of {}; delete branches and tags, or hide refs such as those \
+         of merge requests on the server (transfer.hideRefs)",
+        binary(*.limit)
+    )]
+    TooManyRefs {
+        /// The remote.
+        url: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// A fetch or the mirror exceeds its quota.
     #[error(
         "repository {url}: {what} exceeds its limit of {}; make the repository smaller, or raise {flag} of the operator",
@@ -467,6 +479,6 @@ categories!(RepositoryError {
     Auth: CredentialsMissing, CredentialsRejected, CredentialsElsewhere, ProxyCredentials,
         ClientCertificateRejected, ClientCertificateMissing, PrivateKey, HostKey;
     Conflict: SeveralPayloads, PushRejected;
-    Transport: Timeout, Network, Quota, CommitTooLarge;
+    Transport: Timeout, Network, Quota, CommitTooLarge, TooManyRefs;
     Internal: Git, Damaged, DiskFull, Io, Vanished;
 });

@@ -348,6 +348,7 @@ impl Read for HttpStream {
                 let next = rest.chunk().await.map_err(|error| exchange.way(&url).broken_off(&error))?;
                 Ok(next.unwrap_or_default())
             })?;
+            session.count(part)?;
         }
         Ok(take(part, buffer))
     }

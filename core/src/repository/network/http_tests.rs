@@ -125,6 +125,30 @@ fn an_incomplete_answer_is_reported() {
     assert!(text.starts_with(&format!("repository {url}: its answer is incomplete: ")), "{text}");
 }
 
+/// libgit2 holds the list of refs in memory, and the quota of a fetch counts only the pack.
+#[test]
+fn an_endless_list_of_refs_is_refused() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let kind = "Content-Type: application/x-git-upload-pack-advertisement";
+    let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\n\r\n001e# service=git-upload-pack\n0000");
+    runtime.spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while stream.read_u8().await.unwrap() != b'\n' {}
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let refs = format!("003d{} refs/heads/main\n", "1".repeat(40)).repeat(1000);
+        while stream.write_all(refs.as_bytes()).await.is_ok() {}
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let mirror = super::super::super::Mirror::open(directory.path(), "binding").unwrap();
+    let remote = Remote::new(RemoteUrl::parse(&url).unwrap(), "main", RemoteAuth::None);
+    let error = mirror.fetch(&remote, Instant::now() + Duration::from_mins(1)).unwrap_err();
+    let expected = format!("repository {url}: its list of refs exceeds the limit of 32 MiB; ");
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    assert_eq!(error.category(), Category::Transport);
+}
+
 #[test]
 fn the_address_of_an_ended_session_has_no_transport() {
     let transport = transport("http://h/a", RemoteAuth::None);

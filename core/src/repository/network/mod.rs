@@ -30,6 +30,10 @@ use super::{Remote, RepositoryError};
 /// The scheme of the addresses that libgit2 gets. It selects our transports.
 const SCHEME: &str = "declarest";
 
+/// The most bytes that a remote may send before the content of a pack: its list of refs, and answers of the negotiation.
+/// libgit2 holds them in memory, with two to three times this size. This is enough for some 100,000 refs.
+const MAX_PREFACE: u64 = 32 << 20;
+
 /// The sessions that libgit2 may connect to. The transports of libgit2 are global, so they find a session by number.
 static SESSIONS: LazyLock<Mutex<HashMap<u64, Weak<Session>>>> = LazyLock::new(Mutex::default);
 
@@ -44,6 +48,8 @@ pub(super) struct Session {
     runtime: Option<Runtime>,
     /// The first error. Later ones are its consequences.
     failure: Mutex<Option<RepositoryError>>,
+    /// The bytes that the remote may still send.
+    room: AtomicU64,
 }
 
 impl Session {
@@ -66,6 +72,7 @@ impl Session {
             timeout,
             runtime: Some(runtime),
             failure: Mutex::default(),
+            room: AtomicU64::new(MAX_PREFACE),
         });
         SESSIONS.lock().insert(session.number, Arc::downgrade(&session));
         Ok(session)
@@ -74,6 +81,21 @@ impl Session {
     /// Returns the address of the remote for libgit2, which is valid as long as the session.
     pub fn address(&self) -> String {
         format!("{SCHEME}://{}/", self.number)
+    }
+
+    /// Ends the limit of what the remote sends, because the content of a pack has one of its own.
+    pub fn pack_begins(&self) {
+        self.room.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Counts a part of an answer of the remote. Fails if the remote must not send more.
+    fn count(&self, part: &Bytes) -> io::Result<()> {
+        let left = |room: u64| room.checked_sub(part.len() as u64);
+        let counted = self.room.try_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        counted.map(drop).map_err(|_| {
+            let url = self.remote.url.to_string();
+            self.fail(RepositoryError::TooManyRefs { url, limit: MAX_PREFACE })
+        })
     }
 
     /// Stores an error, unless there is one, and returns an error that stops libgit2.

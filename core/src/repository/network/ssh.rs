@@ -280,6 +280,7 @@ impl Read for SshStream {
         if self.part.is_empty() {
             let Self { session, channel, error_output, .. } = self;
             self.part = session.run(Self::receive(&session.remote, channel, error_output))?;
+            session.count(&self.part)?;
         }
         Ok(take(&mut self.part, buffer))
     }
