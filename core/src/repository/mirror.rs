@@ -114,7 +114,7 @@ impl Mirror {
     /// One fetch runs at a time. A failed fetch does not change the mirror. Rejected credentials are sent only once.
     /// At `deadline` the fetch fails, even if the remote is silent.
     pub fn fetch(&self, remote: &Remote, deadline: Instant) -> Result<Revision, RepositoryError> {
-        self.fetch_within(remote, deadline.into(), Quota::default())
+        self.fetch_within(remote, &deadline.into(), Quota::default())
     }
 
     /// Like [`Mirror::fetch`], with limits of what is received and stored. If the mirror is full, removes what neither the
@@ -122,7 +122,7 @@ impl Mirror {
     pub fn fetch_within(
         &self,
         remote: &Remote,
-        deadline: Deadline,
+        deadline: &Deadline,
         quota: Quota,
     ) -> Result<Revision, RepositoryError> {
         let mut repacking = self.inner.fetching.lock();

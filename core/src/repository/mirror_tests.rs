@@ -304,7 +304,7 @@ fn a_full_mirror_loses_what_forced_pushes_replaced() {
         f.origin.branch("main", &next);
         let quota = Quota { mirror: 450 << 10, ..Quota::default() };
         let deadline = Instant::now() + Duration::from_mins(1);
-        (f.mirror.fetch_within(&remote, deadline.into(), quota), next)
+        (f.mirror.fetch_within(&remote, &deadline.into(), quota), next)
     };
     let pinned = fetch(0).0.unwrap();
     f.mirror.pin("policy/base", &pinned).unwrap();
@@ -531,7 +531,7 @@ fn a_fetch_from_a_silent_remote_ends_when_it_is_cancelled() {
     let deadline = Deadline::new(Instant::now() + Duration::from_hours(1), cancelled.clone());
     let fetch = {
         let mirror = f.mirror.clone();
-        std::thread::spawn(move || mirror.fetch_within(&remote, deadline, Quota::default()))
+        std::thread::spawn(move || mirror.fetch_within(&remote, &deadline, Quota::default()))
     };
     let _connection = listener.accept().unwrap();
     cancelled.cancel();

@@ -381,7 +381,7 @@ async fn fetch(
     // The thread that fetches ends soon after this future is dropped.
     let _cancelled = cancelled.drop_guard();
     let fetched = blocking(move || {
-        let fetched = mirror.fetch_within(&remote, deadline, quota);
+        let fetched = mirror.fetch_within(&remote, &deadline, quota);
         fetched.map_err(|error| {
             // Only this finds an old Git object that cannot be read. The next round then discards the mirror.
             let damage = if is_local(&error) { mirror.examine().err() } else { None };

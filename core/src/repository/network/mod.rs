@@ -91,7 +91,7 @@ impl Session {
     /// Counts a part of an answer of the remote. Fails if the remote must not send more.
     fn count(&self, part: &Bytes) -> io::Result<()> {
         let left = |room: u64| room.checked_sub(part.len() as u64);
-        let counted = self.room.try_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        let counted = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
         counted.map(drop).map_err(|_| {
             let url = self.remote.url.to_string();
             self.fail(RepositoryError::TooManyRefs { url, limit: MAX_PREFACE })
