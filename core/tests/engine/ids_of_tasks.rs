@@ -1,5 +1,7 @@
 //! Answers to creates whose id is not that of the created resource.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rstest::rstest;
 use serde_json::json;
 
@@ -53,4 +55,26 @@ async fn children_are_created_below_the_id_that_the_server_shows(
         "{creates:?}"
     );
     assert_eq!(server.count("POST"), 1 + creates.len());
+}
+
+/// The create is accepted, and done a moment later.
+#[tokio::test]
+async fn an_accepted_resource_is_waited_for() {
+    let looks = AtomicUsize::new(0);
+    let server = ApiServer::start(&["/orgs"], move |request, store| {
+        if request.is("POST", "/orgs") {
+            store.put("/orgs/n7", json!({"id": "n7", "name": request.body["name"]}));
+            return Answer::json(202, &request.body);
+        }
+        let is_late = request.is("GET", "/orgs") && !store.members("/orgs").is_empty();
+        if is_late && looks.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Answer::json(200, &json!([]));
+        }
+        request.rest(store, Ids::Given)
+    });
+    let world = World::new(Config::default(), &[]);
+    world.declare("orgs/_/metadata.yaml", METADATA);
+    world.declare("orgs/acme/resource.json", r#"{"name": "acme"}"#);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (1, 0), "{report:?}");
 }

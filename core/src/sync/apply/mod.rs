@@ -19,6 +19,7 @@ mod attached;
 mod confirm;
 mod created;
 mod given;
+mod listed;
 mod order;
 mod probe;
 mod remarks;
