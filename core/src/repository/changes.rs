@@ -9,6 +9,7 @@ use std::fmt;
 use super::metadata_files::{glob_matches, is_wildcard};
 use super::payload_name::{is_defaults, is_inert, is_metadata, is_payload, is_reserved_directory};
 use super::tree::join;
+use super::walk::Walk;
 use super::{ChangeStatus, EntryKind, FileChange, RepositoryError, Tree};
 use crate::path::{LogicalPath, Selector};
 
@@ -215,6 +216,7 @@ impl Classifier<'_> {
     fn selected(&self, selector: &str) -> Result<Vec<LogicalPath>, RepositoryError> {
         let mut paths = vec![LogicalPath::root()];
         let in_scope: Vec<&str> = self.scope.segments().collect();
+        let mut walk = Walk::below(self.scope.relative());
         for (depth, pattern) in selector.split('/').filter(|segment| !segment.is_empty()).enumerate() {
             let mut matching = Vec::new();
             for path in paths {
@@ -224,7 +226,10 @@ impl Classifier<'_> {
                     None => vec![pattern.to_owned()],
                 };
                 let names = names.iter().filter(|name| matches_segment(pattern, name));
-                matching.extend(names.filter_map(|name| path.child(name).ok()));
+                for child in names.filter_map(|name| path.child(name).ok()) {
+                    walk.enter(child.relative())?;
+                    matching.push(child);
+                }
             }
             paths = matching;
         }
@@ -326,7 +331,7 @@ fn holds_payload(tree: &dyn Tree, directory: &str) -> Result<bool, RepositoryErr
 
 /// Whether a resource is declared at `path` or, if recursive, below it. Stops at the first one.
 fn holds_resource(tree: &dyn Tree, path: &LogicalPath, recursive: bool) -> Result<bool, RepositoryError> {
-    let mut pending = vec![path.relative().to_owned()];
+    let (mut pending, mut walk) = (vec![path.relative().to_owned()], Walk::below(path.relative()));
     while let Some(directory) = pending.pop() {
         let entries = tree.entries(&directory)?.unwrap_or_default();
         let is_root = directory.is_empty();
@@ -337,7 +342,11 @@ fn holds_resource(tree: &dyn Tree, path: &LogicalPath, recursive: bool) -> Resul
             let below = entries
                 .iter()
                 .filter(|entry| entry.kind == EntryKind::Directory && !is_reserved_directory(&entry.name));
-            pending.extend(below.map(|entry| join(&directory, &entry.name)));
+            for entry in below {
+                let name = join(&directory, &entry.name);
+                walk.enter(&name)?;
+                pending.push(name);
+            }
         }
     }
     Ok(false)

@@ -8,6 +8,7 @@ use git2::{Oid, Repository, Tree, TreeEntry};
 use super::directories::entry_kind;
 use super::objects::size_of;
 use super::tree::check_size;
+use super::walk::{MOST_DIRECTORIES, Walk};
 use super::{EntryKind, MAX_PAYLOAD, RepositoryError};
 
 /// A name that differs between two trees. A renamed file is one removal and one addition.
@@ -49,11 +50,13 @@ pub(super) fn between(
     new: &Tree<'_>,
     scope: Option<&str>,
 ) -> Result<Vec<FileChange>, RepositoryError> {
+    // The differences are files, too.
+    let walk = Walk::within(scope.unwrap_or_default(), 2 * MOST_DIRECTORIES);
     let scope: Vec<&[u8]> = scope.iter().flat_map(|scope| scope.split('/')).map(str::as_bytes).collect();
     let scope: Vec<&[u8]> = scope.into_iter().filter(|name| !name.is_empty()).collect();
-    let mut comparison = Comparison { scope, changes: Vec::new(), pending: Vec::new() };
+    let mut comparison = Comparison { scope, walk, changes: Vec::new(), pending: Vec::new() };
     let root = Directory { name: Vec::new(), depth: 0, old: Some(old.id()), new: Some(new.id()) };
-    comparison.compare(&root, Some(old), Some(new));
+    comparison.compare(&root, Some(old), Some(new))?;
     while let Some(directory) = comparison.pending.pop() {
         let failed = || RepositoryError::damaged(repository, "compare two revisions".to_owned());
         let tree = |id: Option<Oid>| {
@@ -63,7 +66,7 @@ pub(super) fn between(
             repository.find_tree(id).map(Some).map_err(failed())
         };
         let (old, new) = (tree(directory.old)?, tree(directory.new)?);
-        comparison.compare(&directory, old.as_ref(), new.as_ref());
+        comparison.compare(&directory, old.as_ref(), new.as_ref())?;
     }
     comparison.changes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(comparison.changes)
@@ -72,13 +75,19 @@ pub(super) fn between(
 struct Comparison<'s> {
     /// The segments of the scope.
     scope: Vec<&'s [u8]>,
+    walk: Walk<'s>,
     changes: Vec<FileChange>,
     /// Directories that differ. It is an explicit stack, because trees may be deep.
     pending: Vec<Directory>,
 }
 
 impl Comparison<'_> {
-    fn compare(&mut self, directory: &Directory, old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) {
+    fn compare(
+        &mut self,
+        directory: &Directory,
+        old: Option<&Tree<'_>>,
+        new: Option<&Tree<'_>>,
+    ) -> Result<(), RepositoryError> {
         let name = self.scope.get(directory.depth).copied();
         let leads_on = self.scope.len() > directory.depth + 1;
         let wanted = |entry: &TreeEntry<'_>| {
@@ -88,11 +97,16 @@ impl Comparison<'_> {
         let mut new = new.into_iter().flat_map(Tree::iter).filter(wanted).peekable();
         while let Some((old, new)) = next(&mut old, &mut new) {
             if is_directory(old.as_ref()) || is_directory(new.as_ref()) {
-                self.pending.extend(directory.below(old.as_ref(), new.as_ref()));
-            } else {
-                self.changes.extend(change(directory, old.as_ref(), new.as_ref()));
+                if let Some(below) = directory.below(old.as_ref(), new.as_ref()) {
+                    self.walk.enter(&String::from_utf8_lossy(&below.name))?;
+                    self.pending.push(below);
+                }
+            } else if let Some(change) = change(directory, old.as_ref(), new.as_ref()) {
+                self.walk.enter(&change.path)?;
+                self.changes.push(change);
             }
         }
+        Ok(())
     }
 }
 

@@ -82,6 +82,14 @@ pub enum RepositoryError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// A directory has more directories than one walk visits.
+    #[error("\"/{directory}\" has too many directories: {excess}; remove directories")]
+    TooManyDirectories {
+        /// The directory relative to the root.
+        directory: String,
+        /// The limit that it exceeds.
+        excess: String,
+    },
     /// A commit is too large to be read.
     #[error(
         "commit {commit} in the history of the branch has {size} bytes, more than the limit of {}; rewrite the branch \
@@ -469,7 +477,7 @@ fn shortened(files: &[String]) -> String {
 }
 
 categories!(RepositoryError {
-    Validation: OutsidePath, SymlinkEscape, RootNotDirectory, NameNotUtf8, DirectoryName, Hidden, TooLarge,
+    Validation: OutsidePath, SymlinkEscape, RootNotDirectory, NameNotUtf8, DirectoryName, Hidden, TooLarge, TooManyDirectories,
         Payload, LfsPointer, RootResource, SidecarName, DefaultsName, Extension, InTheWay, InvalidRevision,
         InvalidPin, InvalidUrl, Destination, InvalidBranch, Tls, TlsUnused, Bare, NoRemote, DetachedHead,
         NoCommit, Uncommitted, NotCommittable, Unfinished, Sparse, Incomplete, NotAnAncestor,

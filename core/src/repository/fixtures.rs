@@ -108,6 +108,35 @@ impl Origin {
         Revision::of(self.repository.commit(None, &who, &who, &message, &tree.unwrap(), &parents).unwrap())
     }
 
+    /// Creates a commit with a directory that has these names, which are the same directory with these names, and so on.
+    /// Each of these `levels` has the file.
+    pub fn nested_commit(
+        &self,
+        parent: &Revision,
+        names: &[&str],
+        levels: usize,
+        file: Option<&str>,
+    ) -> Revision {
+        let blob = self.blob("{}");
+        let mut tree = None;
+        for _ in 0..levels {
+            let mut builder = self.repository.treebuilder(None).unwrap();
+            for name in names {
+                if let Some(tree) = tree {
+                    builder.insert(name, tree, 0o040_000).unwrap();
+                }
+            }
+            if let Some(file) = file {
+                builder.insert(file, blob, 0o100_644).unwrap();
+            }
+            tree = Some(builder.write().unwrap());
+        }
+        let tree = self.repository.find_tree(tree.unwrap()).unwrap();
+        let who = Signature::new("a", "a@example.org", &Time::new(2_000_000_000, 0)).unwrap();
+        let parent = self.repository.find_commit(parent.oid().unwrap()).unwrap();
+        Revision::of(self.repository.commit(None, &who, &who, "nested", &tree, &[&parent]).unwrap())
+    }
+
     /// Creates a commit of text files one second after its newest parent.
     pub fn commit(&self, parents: &[&Revision], files: &[(&str, &str)]) -> Revision {
         let time = |id: &&Revision| self.repository.find_commit(id.oid().unwrap()).unwrap().time().seconds();

@@ -2,6 +2,7 @@
 
 use super::payload_name::{extension, is_payload, is_reserved_directory};
 use super::tree::{MAX_PAYLOAD, join};
+use super::walk::Walk;
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::path::LogicalPath;
 use crate::payload::{Descriptor, MAX_WEIGHT, Value};
@@ -48,13 +49,14 @@ pub fn resource_file(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Resou
 /// Returns the resources in `scope`. If recursive: the resource at `scope` itself and all below. Otherwise the
 /// resource itself or, if `scope` is not a resource, its direct children.
 ///
-/// A failed directory does not stop the others. An absent `scope` declares no resources.
+/// A failed directory does not stop the others. An absent `scope` declares no resources. Fails if there are too many
+/// directories.
 pub fn resources(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Result<Listing, RepositoryError> {
     let mut listing = Listing::default();
     let Some(entries) = tree.entries(scope.relative())? else { return Ok(listing) };
     let found = listing.add(scope, &entries);
     if recursive || !found {
-        listing.descend(tree, scope, &entries, recursive);
+        listing.descend(tree, scope, &entries, recursive)?;
     }
     listing.resources.sort_by(|a, b| a.path.cmp(&b.path));
     listing.broken.sort_by(|a, b| a.0.cmp(&b.0));
@@ -65,7 +67,7 @@ pub fn resources(tree: &dyn Tree, scope: &LogicalPath, recursive: bool) -> Resul
 pub fn members(tree: &dyn Tree, collection: &LogicalPath) -> Result<Listing, RepositoryError> {
     let mut listing = Listing::default();
     let Some(entries) = tree.entries(collection.relative())? else { return Ok(listing) };
-    listing.descend(tree, collection, &entries, false);
+    listing.descend(tree, collection, &entries, false)?;
     listing.resources.sort_by(|a, b| a.path.cmp(&b.path));
     listing.broken.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(listing)
@@ -77,7 +79,7 @@ pub fn declares_at_least(
     scope: &LogicalPath,
     count: usize,
 ) -> Result<bool, RepositoryError> {
-    let mut listing = Listing::default();
+    let (mut listing, mut walk) = (Listing::default(), Walk::below(scope.relative()));
     let mut pending = vec![scope.clone()];
     while let Some(path) = pending.pop() {
         if listing.resources.len() + listing.broken.len() >= count {
@@ -85,7 +87,7 @@ pub fn declares_at_least(
         }
         if let Some(entries) = tree.entries(path.relative())? {
             listing.add(&path, &entries);
-            pending.extend(listing.children(&path, &entries));
+            pending.extend(listing.children(&path, &entries, &mut walk)?);
         }
     }
     Ok(listing.resources.len() + listing.broken.len() >= count)
@@ -129,30 +131,46 @@ impl Listing {
     }
 
     /// Adds the resources below `parent`. It uses an explicit stack, because trees may be deep.
-    fn descend(&mut self, tree: &dyn Tree, parent: &LogicalPath, entries: &[Entry], recursive: bool) {
-        let mut pending = self.children(parent, entries);
+    fn descend(
+        &mut self,
+        tree: &dyn Tree,
+        parent: &LogicalPath,
+        entries: &[Entry],
+        recursive: bool,
+    ) -> Result<(), RepositoryError> {
+        let mut walk = Walk::below(parent.relative());
+        let mut pending = self.children(parent, entries, &mut walk)?;
         while let Some(path) = pending.pop() {
             match tree.entries(path.relative()) {
                 Ok(Some(entries)) => {
                     self.add(&path, &entries);
                     if recursive {
-                        pending.extend(self.children(&path, &entries));
+                        pending.extend(self.children(&path, &entries, &mut walk)?);
                     }
                 }
                 Ok(None) => {}
                 Err(error) => self.broken.push((path, error)),
             }
         }
+        Ok(())
     }
 
     /// Returns the directories of `parent` that are logical paths.
-    fn children(&mut self, parent: &LogicalPath, entries: &[Entry]) -> Vec<LogicalPath> {
+    fn children(
+        &mut self,
+        parent: &LogicalPath,
+        entries: &[Entry],
+        walk: &mut Walk<'_>,
+    ) -> Result<Vec<LogicalPath>, RepositoryError> {
         let mut children = Vec::new();
         for entry in entries {
             match entry.kind {
                 EntryKind::Directory if is_reserved_directory(&entry.name) => {}
                 EntryKind::Directory => match parent.child(&entry.name) {
-                    Ok(path) => children.push(path),
+                    Ok(path) => {
+                        walk.enter(path.relative())?;
+                        children.push(path);
+                    }
                     Err(source) => {
                         let directory = join(parent.relative(), &entry.name);
                         self.broken
@@ -168,7 +186,7 @@ impl Listing {
                 EntryKind::NotUtf8 { .. } | EntryKind::File | EntryKind::Other => {}
             }
         }
-        children
+        Ok(children)
     }
 }
 

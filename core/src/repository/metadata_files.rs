@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::payload_name::is_reserved_directory;
 use super::tree::join;
+use super::walk::Walk;
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::path::{LogicalPath, Selector};
 
@@ -30,6 +31,9 @@ pub enum MetadataReach {
     /// The document of a collection further up. It applies only if it has `selector.descendants: true`.
     Descendants,
 }
+
+/// The most directories that match one path at one level.
+const MOST_MATCHING: usize = 1000;
 
 /// Finds metadata documents. Directory listings are cached, so one value serves all paths of one tree.
 #[derive(Debug, Default)]
@@ -132,10 +136,11 @@ impl MetadataFiles {
         segment: &str,
         alone: Option<&str>,
     ) -> Result<Vec<(String, Arc<Directory>)>, RepositoryError> {
-        let mut below = Vec::new();
+        let (mut below, mut walk) = (Vec::new(), Walk::within("", MOST_MATCHING));
         for (parent, directory) in level {
             for name in directory.matching(segment) {
                 let child = join(parent, name);
+                walk.enter(&child)?;
                 let found = self.directory(tree, &child, alone == Some(child.as_str()))?;
                 below.push((child, found));
             }

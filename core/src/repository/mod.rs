@@ -36,6 +36,7 @@ mod sidecar;
 mod store;
 mod tree;
 mod unused;
+mod walk;
 mod worktree;
 
 pub use crate::atomic::{Mode, write_atomically, write_secret_file, write_through};

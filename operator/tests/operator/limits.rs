@@ -7,20 +7,22 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::http::header::LINK;
 use axum::routing::get;
 use axum::{Json, Router};
-use declarest_operator::crd::{ManagedServer, SecretStore, SyncPolicy};
+use declarest_operator::controller::resource_repository::RECEIVED_AT;
+use declarest_operator::crd::{ManagedServer, ResourceRepository, SecretStore, SyncPolicy};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use crate::support::cgroup::Cgroup;
 use crate::support::git_http::GitHttp;
-use crate::support::git_remote::GitRemote;
+use crate::support::git_remote::{BRANCH, GitRemote, git as run_git, git_command};
 use crate::support::rest_server::{Config, RestServer};
 use crate::support::root::skip;
 use crate::support::world::{World, declarest, ready};
@@ -85,6 +87,12 @@ impl Crowded {
         http
     }
 
+    async fn fetch_attack(&self) {
+        let now = jiff::Timestamp::now().to_string();
+        let patch = json!({"metadata": {"annotations": {RECEIVED_AT: now}}});
+        self.world.patch::<ResourceRepository>("attack", patch).await;
+    }
+
     async fn failures(&self, wanted: impl Fn(&str) -> bool) {
         let api = self.world.api::<SyncPolicy>();
         let look = || async {
@@ -109,6 +117,94 @@ async fn git_blobs_of_any_size() {
     let _git = crowded.attack(&git).await;
     crowded.failures(|message| message.contains("more than the limit of 32 MiB")).await;
     crowded.goes_on(2).await;
+}
+
+#[tokio::test]
+async fn commits_of_any_size() {
+    let Some(crowded) = Crowded::start().await else { return };
+    let git = GitRemote::new();
+    git.write("big/one/resource.json", "{}");
+    let parent = git.commit("one");
+    git.push();
+    let text = run_git(&git.bare(), &["cat-file", "commit", &parent]) + &"x".repeat(400 << 20);
+    let large = piped(&git.bare(), &["hash-object", "-t", "commit", "-w", "--stdin"], text.as_bytes());
+    let tree = format!("{parent}^{{tree}}");
+    let above = run_git(&git.bare(), &["commit-tree", &tree, "-p", &large, "-m", "small"]);
+    run_git(&git.bare(), &["update-ref", &format!("refs/heads/{BRANCH}"), &above]);
+    let http = crowded.attack(&git).await;
+    let api = crowded.world.api::<ResourceRepository>();
+    let look = || async {
+        let ready = ready(&api.get("attack").await.ok()?.status?.conditions);
+        let cause = format!("commit {large} in the history of the branch has ");
+        (ready.reason == "FetchFailed" && ready.message.contains(&cause)).then_some(())
+    };
+    crowded.world.eventually("the repository names the commit", look).await;
+    git.write("big/one/resource.json", r#"{"id": "one"}"#);
+    git.commit("repaired");
+    git.force_push();
+    crowded.fetch_attack().await;
+    crowded
+        .world
+        .eventually("the repaired branch is applied", || async { crowded.server.get("/big/one") })
+        .await;
+    drop(http);
+    crowded.goes_on(2).await;
+}
+
+/// A few trees that contain each other many times.
+#[tokio::test]
+async fn directories_of_any_number() {
+    let Some(crowded) = Crowded::start().await else { return };
+    let git = GitRemote::new();
+    git.write("big/one/resource.json", r#"{"id": "one"}"#);
+    let parent = git.commit("one");
+    git.push();
+    let http = crowded.attack(&git).await;
+    crowded
+        .world
+        .eventually("the first commit is applied", || async { crowded.server.get("/big/one") })
+        .await;
+    let blob = piped(&git.bare(), &["hash-object", "-w", "--stdin"], b"{}");
+    let mut tree = String::new();
+    for level in 0..9 {
+        let names: &[&str] =
+            if level == 8 { &["big"] } else { &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"] };
+        let mut entries = format!("100644 blob {blob}\tresource.json\n");
+        for name in names.iter().filter(|_| level > 0) {
+            let _ = writeln!(entries, "040000 tree {tree}\t{name}");
+        }
+        tree = piped(&git.bare(), &["mktree"], entries.as_bytes());
+    }
+    let bomb = run_git(&git.bare(), &["commit-tree", &tree, "-p", &parent, "-m", "many"]);
+    run_git(&git.bare(), &["update-ref", &format!("refs/heads/{BRANCH}"), &bomb]);
+    crowded.fetch_attack().await;
+    let api = crowded.world.api::<SyncPolicy>();
+    let look = || async {
+        let ready = ready(&api.get("attack").await.ok()?.status?.conditions);
+        let cause = "\"/big\" has too many directories: more than 500000 of them";
+        (ready.status == "False" && ready.message.contains(cause)).then_some(())
+    };
+    crowded.world.eventually("the policy names the cause", look).await;
+    assert!(crowded.server.get("/big/one").is_some(), "nothing is pruned");
+    git.write("big/one/resource.json", r#"{"id": "one", "size": 2}"#);
+    let repaired = git.commit("repaired");
+    git.force_push();
+    crowded.fetch_attack().await;
+    let applied = || async {
+        let status = api.get("attack").await.ok()?.status?;
+        (status.last_applied_repo_revision.as_ref() == Some(&repaired)).then_some(())
+    };
+    crowded.world.eventually("the repaired branch is applied", applied).await;
+    crowded.goes_on(2).await;
+    drop(http);
+}
+
+/// Runs `git` with this input, and returns its trimmed output.
+fn piped(directory: &Path, arguments: &[&str], input: &[u8]) -> String {
+    let mut command = git_command(directory);
+    let mut git = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    git.stdin.take().unwrap().write_all(input).unwrap();
+    String::from_utf8(git.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
 }
 
 #[tokio::test]
