@@ -96,14 +96,15 @@ mod tests {
 
     #[test]
     fn paths_and_messages_are_concealed() {
+        let shown = |text: &str| text.replace("hidden", "${NAME}");
         let mut status = json!({
-            "resolvedPath": "/stores/hidden", "localPath": "/volumes/hidden",
-            "failedResources": [{"path": "/hidden", "message": "no hidden"}],
+            "localPath": "/volumes/hidden", "resolvedPath": "/hidden/store", "lastFetchedRevision": "hidden",
+            "failedResources": [{"path": "/hidden", "message": "at hidden"}],
         });
-        conceal(&mut status, &|text| text.replace("hidden", "${NAME}"));
+        conceal(&mut status, &shown);
         let expected = json!({
-            "resolvedPath": "/stores/${NAME}", "localPath": "/volumes/${NAME}",
-            "failedResources": [{"path": "/hidden", "message": "no ${NAME}"}],
+            "localPath": "/volumes/${NAME}", "resolvedPath": "/${NAME}/store", "lastFetchedRevision": "hidden",
+            "failedResources": [{"path": "/hidden", "message": "at ${NAME}"}],
         });
         assert_eq!(status, expected);
     }

@@ -120,10 +120,16 @@ pub fn not_ready<K: Kind>(object: &K) -> Failure {
     let of_spec = |type_| {
         conditions::find(object.conditions(), type_).filter(|found| found.observed_generation == generation)
     };
+    // The deletion is a new generation, of which no condition is.
+    if object.meta().deletion_timestamp.is_some() {
+        let finalizers = object.finalizers().join(", ");
+        let message =
+            format!("{} \"{}\" is being deleted; its finalizers: {finalizers}", K::NAME, object.name_any());
+        return Failure::new(Reason::DependencyNotReady, message);
+    }
     let in_progress = || of_spec("Reconciling").filter(|found| found.status == "True");
-    let is_leaving = object.meta().deletion_timestamp.is_some();
     let why = of_spec("Ready").or_else(in_progress).map_or_else(
-        || if is_leaving { "it is being deleted" } else { "it was not reconciled yet" }.to_owned(),
+        || "it was not reconciled yet".to_owned(),
         |found| format!("{}: {}", found.reason, found.message),
     );
     let message = format!("{} \"{}\" is not ready ({why})", K::NAME, object.name_any());
@@ -169,4 +175,26 @@ fn add_object<K: Kind>(hash: &mut Sha256, object: &K) {
 /// Returns 64 bits of a digest, which are enough to detect a change and short in the status.
 fn short_hex(hash: Sha256) -> String {
     hex(&hash.finalize()[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_dependency_that_is_being_deleted_is_named_with_its_finalizers() {
+        let server: ManagedServer = serde_json::from_value(json!({
+            "apiVersion": "declarest.io/v1alpha1", "kind": "ManagedServer",
+            "metadata": {
+                "name": "srv", "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": ["example.com/hold"],
+            },
+            "spec": {"http": {"baseURL": "https://h"}},
+        }))
+        .unwrap();
+        let expected = "ManagedServer \"srv\" is being deleted; its finalizers: example.com/hold";
+        assert_eq!(not_ready(&server).message, expected);
+    }
 }
