@@ -141,7 +141,13 @@ impl Attempt<'_> {
     pub async fn confirm_deletion(&self, doubtful: Option<SyncError>) -> Result<Step, SyncError> {
         let Some(declared) = &self.call.declared else { return doubtful.map_or(Ok(Step::Delete), Err) };
         let remote = self.writer.after_deletion(&self.action.path);
-        let observed = match remote.read_doomed(declared).await {
+        // A replacement may have another name than what it replaces.
+        let read = if self.action.replaces() {
+            remote.read(declared).await
+        } else {
+            remote.read_doomed(declared).await
+        };
+        let observed = match read {
             Err(error) if error.is_lack_of_proof() => return doubtful.map_or(Ok(Step::Delete), Err),
             Err(error) => return Err(doubtful.unwrap_or(error)),
             Ok(observed) => observed,
