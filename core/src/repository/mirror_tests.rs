@@ -326,6 +326,25 @@ fn a_full_mirror_loses_what_forced_pushes_replaced() {
     assert!(f.reopen("binding").tree(&pinned).is_ok());
 }
 
+/// Building a pack reads its objects as a whole, and a few bytes can be an object of any size.
+#[test]
+fn a_full_mirror_with_a_large_object_is_left_alone() {
+    let f = Fixture::new();
+    let remote =
+        Remote::new(RemoteUrl::parse_local_allowed(&f.origin.url()).unwrap(), "main", RemoteAuth::None);
+    let fetch = |file: &str, content: &str, limit| {
+        let next = f.origin.commit(&[], &[(file, content)]);
+        f.origin.branch("main", &next);
+        let quota = Quota { mirror: limit, ..Quota::default() };
+        f.mirror.fetch_within(&remote, &(Instant::now() + Duration::from_mins(1)).into(), quota)
+    };
+    fetch("a/resource.txt", &"x".repeat(33 << 20), u64::MAX).unwrap();
+    let kept = packs(&f, "pack");
+    let error = fetch("b/resource.txt", "b", 1 << 10).unwrap_err();
+    assert!(error.to_string().contains("its mirror exceeds its limit"), "{error}");
+    assert_eq!(packs(&f, "pack"), kept);
+}
+
 /// Building a pack reads its objects as a whole.
 #[test]
 fn packs_with_large_objects_stay() {

@@ -6,11 +6,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use git2::{Odb, Oid, PackBuilder, Repository};
+use git2::{ObjectType, Odb, Oid, PackBuilder, Repository};
 
-use super::RepositoryError;
 use super::handles::Handles;
+use super::objects::size_of;
 use super::objects::tips;
+use super::{MAX_PAYLOAD, RepositoryError};
 
 /// The number of small packs that are replaced with one.
 const MANY: usize = 50;
@@ -18,6 +19,9 @@ const MANY: usize = 50;
 /// The size of all objects of a pack, up to which the pack is small. A pack is built in memory, and the content of a
 /// repository must not determine the time and memory for that.
 const SMALL: u64 = 1 << 20;
+
+/// The most objects of a full mirror that are written to one pack: each one needs some 200 bytes of memory.
+const MOST: usize = 500_000;
 
 /// The format of an index (gitformat-pack, version 2): its first bytes, the number of objects at the end of a table of 256
 /// entries, and their ids.
@@ -116,17 +120,48 @@ impl Repacking {
     }
 }
 
-/// Writes a pack with the history of these commits. Returns the indexes of all other packs.
+/// Writes a pack with the history of these commits, unless that is too large. Returns the indexes of all other packs.
 fn rewrite(repository: &Repository, commits: &BTreeSet<Oid>) -> Result<HashSet<PathBuf>, RepositoryError> {
+    let reachable = reachable(repository, commits);
+    let reachable = reachable.map_err(RepositoryError::git("read the objects of the mirror"))?;
+    let Some(reachable) = reachable else { return Ok(HashSet::new()) };
     let directory = repository.path().join("objects/pack");
     let mut former = indexes(&directory).map_err(RepositoryError::io("read", &directory))?;
     let written = write(repository, &directory, |builder| {
-        let mut history = repository.revwalk()?;
-        commits.iter().try_for_each(|commit| history.push(*commit))?;
-        builder.insert_walk(&mut history)
+        reachable.iter().try_for_each(|id| builder.insert_object(*id, None))
     })?;
     former.remove(&written);
     Ok(former)
+}
+
+/// Returns the objects of the history of these commits; `None` if there are too many, or if one is too large to be read as a
+/// whole. It uses an explicit stack, because trees may be deep.
+fn reachable(repository: &Repository, commits: &BTreeSet<Oid>) -> Result<Option<HashSet<Oid>>, git2::Error> {
+    let mut found = HashSet::new();
+    let mut pending: Vec<(Oid, ObjectType)> = commits.iter().map(|id| (*id, ObjectType::Commit)).collect();
+    while let Some((id, kind)) = pending.pop() {
+        if !found.insert(id) {
+            continue;
+        }
+        if found.len() > MOST || size_of(repository, id)? > MAX_PAYLOAD {
+            return Ok(None);
+        }
+        match kind {
+            ObjectType::Commit => {
+                let commit = repository.find_commit(id)?;
+                pending.push((commit.tree_id(), ObjectType::Tree));
+                pending.extend(commit.parent_ids().map(|parent| (parent, ObjectType::Commit)));
+            }
+            ObjectType::Tree => {
+                let tree = repository.find_tree(id)?;
+                // The commits of submodules are in other repositories.
+                let own = tree.iter().filter_map(|entry| Some((entry.id(), entry.kind()?)));
+                pending.extend(own.filter(|(_, kind)| *kind != ObjectType::Commit));
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(found))
 }
 
 /// Writes a pack with the objects that `insert` selects. Returns its index.

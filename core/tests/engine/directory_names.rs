@@ -127,3 +127,17 @@ async fn a_number_that_is_a_name_does_not_overwrite_what_gets_it_as_an_id() {
     assert_eq!(server.get("/groups/1"), Some(json!({"id": "1", "name": "2", "size": 1})));
     assert_eq!(server.get("/groups/2"), Some(group("2", "0new")));
 }
+
+/// The server accepts the deletion, and does not carry it out.
+#[tokio::test]
+async fn a_replacement_with_another_name_is_not_created_beside_what_it_replaces() {
+    let server = ApiServer::start(&["/groups"], |request, store| {
+        if request.method == "DELETE" { Answer::empty(202) } else { by_either(request, store) }
+    });
+    server.put("/groups/1", group("1", "a"));
+    let metadata = "resource: {id: /id, alias: /name, replaceOn: [/name]}";
+    let world = world(metadata, &[("a", r#"{"name": "b"}"#)]);
+    let report = world.sync_on(server.url(), &[]).await;
+    assert_eq!((report.stats.created, report.stats.failed), (0, 1), "{report:?}");
+    assert_eq!(server.paths(), ["/groups/1"]);
+}
