@@ -171,3 +171,34 @@ fn a_pattern_deletes_nothing(#[case] metadata: &str) {
     assert!(run.code != 0 && run.stderr.contains("may take it for a pattern"), "{run}");
     assert_eq!(place.server.writes(), Vec::<String>::new());
 }
+
+/// The payload has a member `id` that is not the id of the resource, but that of another one.
+#[rstest]
+#[case::number("12")]
+#[case::text("web")]
+fn another_member_called_id_addresses_nothing(#[case] name: &'static str) {
+    let server = ApiServer::start(&["/hosts"], move |request, store| {
+        let path = if request.path == format!("/hosts/{name}") { "/hosts/u7" } else { request.path.as_str() };
+        Request { path: path.to_owned(), ..request.clone() }.rest(store, Ids::Given)
+    });
+    server.put("/hosts/u7", json!({"uid": "u7", "id": 3, "name": name}));
+    server.put("/hosts/3", json!({"uid": "u9", "id": 9, "name": "other"}));
+    let payload = format!(r#"{{"name": "{name}", "id": 3}}"#);
+    let file = format!("hosts/{name}/resource.json");
+    let files = [("hosts/_/metadata.yaml", "resource: {id: /uid, alias: /name}\n"), (&*file, &*payload)];
+    let place = Place::new(server, &files);
+    let run = place.run(&["resource", "delete", &format!("/hosts/{name}"), "--yes"]);
+    assert_eq!((run.code, place.server.paths()), (0, vec!["/hosts/3".to_owned()]), "{run}");
+}
+
+/// The server does not answer reads of single resources.
+#[test]
+fn a_pattern_that_cannot_be_read_deletes_nothing() {
+    let server = ApiServer::start(&["/users"], |request, store| match request.method.as_str() {
+        "GET" if request.path != "/users" => Answer::empty(405),
+        _ => request.rest(store, Ids::Stated("name")),
+    });
+    let place = Place::new(server, &[]);
+    let run = place.run(&["resource", "delete", "/users/*", "--yes"]);
+    assert!(run.code != 0 && place.server.writes().is_empty(), "{run}");
+}

@@ -43,8 +43,8 @@ pub enum AuthoringError {
     },
     /// The entries of an array with placeholders cannot be matched with those of the server.
     #[error(
-        "{path}: the file has placeholders or references in the array at \"{at}\", and the server shows other entries, so it \
-         is unknown which of them are secret; change the file by hand"
+        "{path}: the file has placeholders or references in the array at \"{at}\", and it is unknown which entries of the \
+         server are theirs; change the file by hand"
     )]
     Entries {
         /// The resource.

@@ -8,7 +8,7 @@ use crate::path::LogicalPath;
 use crate::payload::Value;
 use crate::payload::pointer::Pointer;
 use crate::repository::Store;
-use crate::secrets::template_places;
+use crate::secrets::{placeholder_places, template_places};
 
 /// Returns the payload that the server has `shown` with the secret placeholders and references of `declared` wherever it has
 /// a value. Use it to store a server's answer without the secrets that were sent, and with the references that determine
@@ -50,6 +50,16 @@ fn keep_templates(declared: &Value, shown: &mut Value, at: &Pointer) -> Result<(
 
 /// Matches entries by what they have beside the templates: the server may show them in another order, and others with them.
 fn keep_in_entries(declared: &[Value], shown: &mut [Value], at: &Pointer) -> Result<(), Pointer> {
+    let is_reference = |entry: &Value| is_template(entry) && placeholder_places(entry).is_empty();
+    // References that are entries themselves have nothing else to be found by, and hide nothing.
+    if declared.len() == shown.len()
+        && declared.iter().all(|entry| !has_template(entry) || is_reference(entry))
+    {
+        for (entry, shown) in declared.iter().zip(shown).filter(|(entry, _)| has_template(entry)) {
+            *shown = entry.clone();
+        }
+        return Ok(());
+    }
     let mut left: Vec<usize> = (0..shown.len()).collect();
     for entry in declared.iter().filter(|entry| !has_template(entry)) {
         if let Some(found) = left.iter().position(|&index| shown[index] == *entry) {
@@ -79,7 +89,8 @@ fn fits(declared: &Value, shown: &Value) -> bool {
     }
     match (declared.as_object(), declared.as_array()) {
         (Some(members), _) => members.iter().all(|(name, member)| {
-            shown.get(name).map_or_else(|| is_template(member), |value| fits(member, value))
+            let may_be_absent = || member.is_null() || is_template(member);
+            shown.get(name).map_or_else(may_be_absent, |value| fits(member, value))
         }),
         (_, Some(_)) if has_template(declared) => shown.as_array().is_some(),
         _ => declared == shown,
@@ -159,6 +170,16 @@ mod tests {
     )]
     #[case(SECRETS, "{env: [{name: B, value: live}]}", "{env: [{name: B, value: '{{secret b}}'}]}")]
     #[case(SECRETS, "{env: []}", "{env: []}")]
+    #[case(
+        "{m: ['{{ref \"/u/a\" \"/id\"}}', x, '{{ref \"/u/b\" \"/id\"}}']}",
+        "{m: [7, x, 8]}",
+        "{m: ['{{ref \"/u/a\" \"/id\"}}', x, '{{ref \"/u/b\" \"/id\"}}']}"
+    )]
+    #[case(
+        "{e: [{name: A, d: null, v: '{{secret a}}'}, {name: B}]}",
+        "{e: [{name: B}, {name: A, v: live}]}",
+        "{e: [{name: B}, {name: A, v: '{{secret a}}'}]}"
+    )]
     #[case("{a: '{{secret .}}', b: '{{secret .}}'}", "{a: null}", "{a: null}")]
     #[case("'{{secret .}}'", "{a: live}", "'{{secret .}}'")]
     #[case("{a: '{{ref \"/x/y\" \"/id\"}}', b: x}", "{a: 7, b: y}", "{a: '{{ref \"/x/y\" \"/id\"}}', b: y}")]

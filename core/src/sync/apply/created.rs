@@ -183,6 +183,7 @@ impl Attempt<'_> {
     ) -> Result<Option<String>, SyncError> {
         // An accepted create may fail later, and its answer may describe a task with an id of its own.
         let is_done = response.status != StatusCode::ACCEPTED;
+        let mut is_shown = false;
         if is_done
             && !self.is_refused(desired, response, shown.as_deref())
             && let Some(created) = shown_whole(desired, response).await
@@ -192,6 +193,7 @@ impl Attempt<'_> {
             if id.is_some() || self.is_known(desired) {
                 return Ok(id);
             }
+            is_shown = true;
         }
         let (read, id) = self.read_completed(desired, shown, is_done).await;
         let observed = match read {
@@ -212,7 +214,8 @@ impl Attempt<'_> {
             }
         };
         if observed.payload.is_none() {
-            return Err(self.not_shown(desired, response, id).await);
+            // The answer has shown it, so the list shows it late.
+            return if is_shown { Ok(id) } else { Err(self.not_shown(desired, response, id).await) };
         }
         // If the answer shows no name of the resource, something else may have this id, such as a task.
         if is_unnamed(&Wanted::of(desired), &observed, id.as_deref()) {
@@ -325,7 +328,7 @@ impl Attempt<'_> {
         is_done: bool,
     ) -> (Result<Observed, SyncError>, Option<String>) {
         let mut found = self.read_created(desired, shown.clone()).await;
-        for pause in LIST_PAUSES {
+        for pause in LIST_PAUSES.into_iter().skip(1) {
             if is_done || !matches!(&found.0, Ok(Observed { payload: None, .. })) {
                 break;
             }

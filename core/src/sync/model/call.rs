@@ -133,7 +133,10 @@ impl Call {
                 self.by_name = at.identity.remote_id != observed.at.identity.remote_id;
                 let by_read = Request { path: read_at.to_string(), ..self.request.clone() };
                 // Since the read, the server may have assigned a number that was a name to another resource.
-                if self.by_name && ends_with_number(read_at) && at.rules.identity().any_explicit() {
+                let name = read_at.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+                let are_numbers = is_number(name) && is_number(&at.identity.remote_id);
+                if self.by_name && are_numbers && at.rules.identity().any_explicit() {
+                    self.use_remote_id(operation, at, observed);
                     self.on_missing = Some(Box::new(by_read));
                 } else {
                     self.request = by_read;
@@ -191,8 +194,7 @@ impl Call {
     }
 }
 
-fn ends_with_number(path: &str) -> bool {
-    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -70,7 +70,8 @@ impl<'r> Wanted<'r> {
     /// Returns the names of a resource that is to be deleted.
     pub fn of_doomed(resource: &'r Resource) -> Self {
         let wanted = Self::of(resource);
-        Self { ignores_segment: wanted.states_alias, ..wanted }
+        let differs = |alias: &str| !is_placeholder(alias) && !is_alike(alias, wanted.name);
+        Self { ignores_segment: wanted.states_alias && wanted.alias.is_some_and(differs), ..wanted }
     }
 
     /// Returns the names that are unique in a collection, each with its kind. Equal placeholders of secrets may have
@@ -79,6 +80,12 @@ impl<'r> Wanted<'r> {
         let alias = self.alias.map(|alias| ("alias", alias));
         let names = std::iter::once(("id", self.id.unwrap_or(self.name))).chain(alias);
         names.filter(|(_, name)| !is_placeholder(name))
+    }
+
+    /// Returns these names, and the last segment of the path, if the resource is also found by it because it has no id.
+    pub(crate) fn claimed(&self) -> impl Iterator<Item = (&'static str, &'r str)> {
+        let segment = self.alias.filter(|alias| self.id.is_none() && *alias != self.name);
+        self.unique().chain(segment.map(|_| ("alias", self.name)))
     }
 
     /// Returns the entry of `listing` that is the resource.
@@ -145,7 +152,7 @@ impl<'r> Wanted<'r> {
 
     /// Whether `shown` is an alias that only the last segment of the path is, although the payload states another one.
     pub(crate) fn is_only_segment(&self, shown: &str) -> bool {
-        self.states_alias && self.alias.is_some_and(|alias| alias != shown) && self.name == shown
+        self.states_alias && self.alias.is_some_and(|alias| !is_alike(alias, shown)) && self.name == shown
     }
 }
 

@@ -243,7 +243,7 @@ fn namesakes(session: &Session, collection: &LogicalPath) -> Result<Namesakes, S
     for file in repository::members(session.tree.as_ref(), collection)?.resources {
         // A file that cannot be read fails on its own.
         let Ok(member) = desired(session, file) else { continue };
-        for (kind, name) in Wanted::of(&member).unique() {
+        for (kind, name) in Wanted::of(&member).claimed() {
             if let Some(other) = named.insert((kind, name.to_owned()), member.path.clone()) {
                 found.insert(other.clone(), member.path.clone());
                 found.insert(member.path.clone(), other);

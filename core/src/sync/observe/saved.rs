@@ -202,8 +202,11 @@ fn envelope(read: &Value, entry: &Value) -> Option<String> {
     let shared = |object: &Object| entry.keys().filter(|name| object.contains_key(*name)).count();
     // Some servers answer the read of one resource with a list.
     let only = |member: &Value| matches!(member.as_array(), Some([_]));
+    // Others answer it with an object that has a list of its parts, which have attributes of the same names.
+    let equal =
+        |object: &Object| entry.iter().filter(|(name, value)| object.get(*name) == Some(value)).count();
     let held = |member: &Value| match member.as_array() {
-        Some([only]) => only.as_object().map(shared),
+        Some([only]) => only.as_object().map(equal),
         _ => member.as_object().map(shared),
     };
     let holds = |member: &Value| held(member).is_some_and(|shared| shared * 4 >= entry.len() * 3);
@@ -228,6 +231,7 @@ mod tests {
     #[case::with_others(r#"{"labels": {"id": "Id"}, "result": {"id": 1, "tier": "gold"}}"#, Some(".result"))]
     #[case::several(r#"{"meta": {"id": 1, "tier": "gold"}, "spec": {"id": 1, "tier": "free"}}"#, None)]
     #[case::list(r#"{"data": [{"id": 1, "tier": "gold"}]}"#, Some(".data[0]"))]
+    #[case::part(r#"{"ruleset": 1, "rules": [{"id": 91, "tier": "silver"}]}"#, None)]
     #[case::longer_list(r#"{"data": [{"id": 1, "tier": "gold"}, {"id": 2, "tier": "free"}]}"#, None)]
     #[case::text("\"x\"", None)]
     fn envelopes(#[case] read: &str, #[case] expected: Option<&str>) {

@@ -276,8 +276,7 @@ impl Surveyor {
                 "the server shows {names} at its address; use one of its names in the path"
             ));
         }
-        // Some servers take such a name for a pattern, and delete all resources that match it.
-        if desired.name().contains(['*', '?']) && !shows_name(desired, observed) {
+        if is_pattern(desired) && !shows_name(desired, observed) {
             return refused(
                 "the server does not show a resource with this name, and may take it for a pattern; state the path of one \
                  resource"
@@ -318,7 +317,11 @@ impl Surveyor {
             Err(error @ SyncError::Metadata(_)) if !desired.seeded && error.is_unreadable() => {
                 Observed::new(first.clone(), None)
             }
-            Err(error) if may_write_unread(Intent::Delete, &error) => return Ok((desired, unreadable)),
+            Err(error)
+                if may_write_unread(Intent::Delete, &error) && !(desired.seeded && is_pattern(&desired)) =>
+            {
+                return Ok((desired, unreadable));
+            }
             observed => observed?,
         };
         if desired.seeded {
@@ -384,6 +387,11 @@ fn may_write_unread(intent: Intent, error: &SyncError) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether some servers take the name for a pattern, and delete all resources that match it.
+fn is_pattern(resource: &Resource) -> bool {
+    resource.name().contains(['*', '?'])
 }
 
 /// Whether the `observed` content has the last segment of the path as its id, its alias or another usual name.

@@ -24,11 +24,7 @@ impl Names {
     pub fn add(&mut self, desired: &Resource) -> Result<(), SyncError> {
         let wanted = Wanted::of(desired);
         let parent = desired.path.parent();
-        // Without an id, the resource is also found by the last segment of its path.
-        let segment = wanted.alias.filter(|alias| wanted.id.is_none() && *alias != wanted.name);
-        let segment = segment.map(|_| ("alias", wanted.name));
-        let names = wanted.unique().chain(segment);
-        let names = names.map(|(kind, name)| (kind, hashed(&(&parent, kind, name))));
+        let names = wanted.claimed().map(|(kind, name)| (kind, hashed(&(&parent, kind, name))));
         let address = stated_addresses(desired).map(|addresses| ("address", hashed(&addresses)));
         for (kind, hash) in names.chain(address) {
             if !self.seen.insert(hash) {
