@@ -216,11 +216,12 @@ fn failures(#[case] args: &[&str], #[case] code: i32, #[case] fragment: &str) {
 
 /// Their names need not look like those of secrets.
 #[rstest]
-#[case::attributes("secretAttributes: [/pin, /password]", "/pin, /password")]
+#[case::attributes("secretAttributes: [/pin, /password, /token]", "/pin, /password")]
 #[case::whole("secret: true", "the whole resource")]
 fn declared_secrets_in_plain_text_are_named(#[case] metadata: &str, #[case] places: &str) {
     let metadata = format!("resource: {{{metadata}}}");
-    let payload = r#"{"id": "ava", "pin": "99", "password": "hunter2hunter2", "token": "{{secret .}}"}"#;
+    let payload =
+        r#"{"id": "ava", "pin": "99", "password": "hunter2hunter2", "token": "Bearer {{secret .}}"}"#;
     let home =
         home(&[&[("repo/users/_/metadata.yaml", &metadata), ("repo/users/ava/resource.json", payload)]]);
     let run = home.run(&["validate", "--ignore-warnings"]);

@@ -21,7 +21,7 @@ pub use detection::{Detected, detect_stored};
 pub use error::AuthoringError;
 pub use inferred::add_inferred;
 pub use items::{drafts_of, is_list};
-pub use templates::{check_saved_texts, check_texts, with_templates_of};
+pub use templates::{check_saved_texts, check_texts, has_template, with_templates_of};
 
 use std::sync::Arc;
 

@@ -40,7 +40,9 @@ fn keep_templates(declared: &Value, shown: &mut Value, at: &Pointer) -> Result<(
             })
         }
         (Value::Array(entries), Value::Array(shown)) => keep_in_entries(entries, shown, at),
-        (Value::Object(_) | Value::Array(_), _) => Ok(()),
+        (Value::Object(_) | Value::Array(_), _) if placeholder_places(declared).is_empty() => Ok(()),
+        // Another type may show the secrets.
+        (Value::Object(_) | Value::Array(_), _) => Err(at.clone()),
         (template, shown) => {
             *shown = template.clone();
             Ok(())
@@ -97,7 +99,8 @@ fn fits(declared: &Value, shown: &Value) -> bool {
     }
 }
 
-fn has_template(value: &Value) -> bool {
+/// Whether a text in `value` has a placeholder of a secret, or is a reference.
+pub fn has_template(value: &Value) -> bool {
     !template_places(value, is_reference).is_empty()
 }
 
@@ -196,6 +199,7 @@ mod tests {
     #[case::entries_without_names("{env: ['{{secret a}}', '{{secret b}}']}", "{env: [live, other]}")]
     #[case::another_name(SECRETS, "{env: [{name: C, value: live}]}")]
     #[case::another_value("{env: ['{{secret a}}', x]}", "{env: [live, y]}")]
+    #[case::another_type(SECRETS, "{env: {A: live}}")]
     #[case::twice(SECRETS, "{env: [{name: A, value: live}, {name: A, value: live}]}")]
     fn entries_that_cannot_be_matched_are_rejected(#[case] declared: &str, #[case] payload: &str) {
         let yaml = |text: &str| decode(PayloadType::Yaml, text.as_bytes()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use declarest_core::authoring::is_readable;
+use declarest_core::authoring::{has_template, is_readable};
 use declarest_core::error::with_causes;
 use declarest_core::language::referred::Unread;
 use declarest_core::metadata::{self, Metadata, MetadataError, OperationName, ValidationError};
@@ -146,7 +146,9 @@ fn secrets(tree: &dyn Tree, metadata: &Metadata, file: &ResourceFile) -> Vec<Fin
     }
     let likely = if is_whole { Vec::new() } else { detect(&payload) };
     let likely: BTreeSet<Pointer> = likely.into_iter().filter(|at| !declared.contains(at)).collect();
-    declared.retain(|at| is_readable(&payload, std::slice::from_ref(at)));
+    let is_template =
+        |at: &Pointer| at.get(&payload).is_some_and(|value| value.as_str().is_some() && has_template(value));
+    declared.retain(|at| is_readable(&payload, std::slice::from_ref(at)) && !is_template(at));
     let finding = |what: &str, attributes: &BTreeSet<Pointer>| {
         let places = attributes
             .iter()

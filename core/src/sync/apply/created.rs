@@ -12,6 +12,7 @@ use super::write::{Attempt, Rest, id_of};
 use crate::error::{Categorized as _, Category};
 use crate::metadata::{Entry, Listing, Stated, is_assigned, is_named};
 use crate::payload::Value;
+use crate::repository;
 use crate::server::{Response, ServerError};
 use crate::sync::model::{
     Action, Call, Failure, FailureReason, ListAnswer, Match, Observed, Reason, Resource, Step, SyncError,
@@ -19,7 +20,7 @@ use crate::sync::model::{
 };
 use crate::sync::observe::Remote;
 use crate::sync::plan::decide::{self, Correction};
-use crate::sync::tasks::evaluated;
+use crate::sync::tasks::{blocking, evaluated};
 
 impl Attempt<'_> {
     /// Some servers create members together with a new resource, such as the lists of a board. If one of them is the
@@ -150,6 +151,14 @@ impl Attempt<'_> {
         (shown_id, is_shown)
     }
 
+    /// Whether the repository declares resources below it.
+    async fn has_children(&self) -> bool {
+        let (session, path) = (self.writer.session.clone(), self.path());
+        // One is the resource itself.
+        let declares = move || Ok(repository::declares_at_least(session.tree.as_ref(), &path, 2)?);
+        blocking(self.path(), declares).await.unwrap_or(true)
+    }
+
     /// Prevents further creates of `desired` while the server may still execute this one.
     fn expect(&self, desired: &Resource) {
         self.writer.session.knowledge.expect(desired, self.writer.session.client.attempt_timeout());
@@ -190,7 +199,7 @@ impl Attempt<'_> {
         {
             let id = shown.clone().or_else(|| given::shown_in(self.call, &created));
             // Requests below it may need its id.
-            if id.is_some() || self.is_known(desired) {
+            if id.is_some() || self.is_known(desired) || !self.has_children().await {
                 return Ok(id);
             }
             is_shown = true;

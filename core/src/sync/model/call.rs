@@ -137,7 +137,6 @@ impl Call {
                 let are_numbers = is_number(name) && is_number(&at.identity.remote_id);
                 if self.by_name && are_numbers && at.rules.identity().any_explicit() {
                     self.use_remote_id(operation, at, observed);
-                    self.on_missing = Some(Box::new(by_read));
                 } else {
                     self.request = by_read;
                 }

@@ -74,6 +74,11 @@ impl<'r> Wanted<'r> {
         Self { ignores_segment: wanted.states_alias && wanted.alias.is_some_and(differs), ..wanted }
     }
 
+    /// Returns the names of a resource that may be `doomed` to be deleted.
+    pub fn sought(resource: &'r Resource, doomed: bool) -> Self {
+        if doomed { Self::of_doomed(resource) } else { Self::of(resource) }
+    }
+
     /// Returns the names that are unique in a collection, each with its kind. Equal placeholders of secrets may have
     /// different values.
     pub(crate) fn unique(&self) -> impl Iterator<Item = (&'static str, &'r str)> {

@@ -114,7 +114,8 @@ impl Remote {
             // A name can be written in several ways.
             if name == member.name() { at(path.name(), doubt) } else { at(&names.encode(name), doubt) }
         };
-        let wanted = Wanted::of(&member);
+        // A candidate for deletion must not be below a parent that only has the name of its directory.
+        let wanted = Wanted::sought(&member, self.current.is_some());
         let stated = wanted.id.unwrap_or(wanted.name);
         let is_named_by_members = wanted.by_members && wanted.id.is_none() && !member.seeded;
         if wanted.one_name && !is_named_by_members {

@@ -312,7 +312,7 @@ impl Remote {
         // If a list shows the resource, the addresses of its parents are correct.
         let collection = wanted.path.parent().filter(|_| wanted.rules.identity().any_explicit());
         if let Some(collection) = collection {
-            let question = Question { wanted: names_of(wanted, doomed), doomed, ..Question::default() };
+            let question = Question { wanted: Wanted::sought(wanted, doomed), doomed, ..Question::default() };
             let list = self.list_for(wanted, &collection).await;
             if let Verdict::Present(entry) = judge(&question, Address::NotFound, &list) {
                 return self.read_listed(wanted, entry).await;
@@ -334,7 +334,7 @@ impl Remote {
         about_parents: Option<Doubt>,
         doomed: bool,
     ) -> Result<Observed, SyncError> {
-        let names = names_of(&at, doomed);
+        let names = Wanted::sought(&at, doomed);
         let alias = read.as_ref().ok().and_then(|observed| observed.alias(&names));
         let address = match &read {
             // Only an id that the payload states, or a name in the place of an id, may belong to another collection.
@@ -534,12 +534,8 @@ fn former_payload(tree: &dyn Tree, path: &LogicalPath) -> Result<Option<Value>, 
 
 /// Whether `wanted` has only one name, and the answer at its address shows no other one.
 fn is_by_name(wanted: &Resource, observed: &Observed, doomed: bool) -> bool {
-    let names = names_of(wanted, doomed);
+    let names = Wanted::sought(wanted, doomed);
     names.one_name && observed.other_alias(&names).is_none()
-}
-
-fn names_of(wanted: &Resource, doomed: bool) -> Wanted<'_> {
-    if doomed { Wanted::of_doomed(wanted) } else { Wanted::of(wanted) }
 }
 
 /// Whether some servers answer with this status to the read of a resource that they do not have.

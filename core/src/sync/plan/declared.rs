@@ -358,7 +358,7 @@ impl Surveyor {
 fn other_name(desired: &Resource, observed: &Observed) -> Option<String> {
     let wanted = Wanted::of_doomed(desired);
     let other_id = || {
-        let id = observed.payload.as_ref().map(|_| observed.addressed().identity.remote_id)?;
+        let id = observed.at.rules.identity().id().evaluate(observed.payload.as_ref()?).ok()?;
         wanted.id.is_some_and(|wanted| wanted != id).then_some(id)
     };
     observed.other_alias(&wanted).or_else(|| other_id().filter(|_| wanted.one_name))
