@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use git2::{ObjectType, Odb, Oid, PackBuilder, Repository};
 
 use super::handles::Handles;
-use super::objects::size_of;
-use super::objects::tips;
+use super::objects::{size_of, tips};
 use super::{MAX_PAYLOAD, RepositoryError};
 
 /// The number of small packs that are replaced with one.

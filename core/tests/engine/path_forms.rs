@@ -35,7 +35,7 @@ async fn a_declared_resource_is_not_deleted_at_the_other_form_of_its_path(
     assert_eq!(server.writes(), Vec::<String>::new());
 }
 
-/// The declared resource is below the one that is no longer declared.
+/// `/hosts/a b` is no longer declared, and the queue `x` is below it on the server.
 #[tokio::test]
 async fn a_parent_of_a_declared_resource_is_not_deleted_at_the_other_form_of_its_path() {
     let server = ApiServer::rest(&["/vh", "/vh/a b/q"], Ids::Stated("name"));

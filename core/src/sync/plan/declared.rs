@@ -208,8 +208,8 @@ impl Surveyor {
             let still_exists = match &recorded {
                 Some((Created { id: Some(id), .. }, is_same)) => {
                     let shown = self.bulk.remote.at_id(&observed.at, id).await;
-                    // After an edit, the id may be that of another resource.
-                    // An answer without content is not the resource, which the server has shown there.
+                    // After an edit, the id may be that of another resource. If the answer has no content, the
+                    // resource that the server showed there no longer exists.
                     let is_it =
                         |shown: &Value| !shows_nothing(shown) && (*is_same || has_name_of(desired, shown));
                     shown.is_none_or(|shown| shown.as_ref().is_some_and(is_it))
