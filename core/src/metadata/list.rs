@@ -114,7 +114,8 @@ fn scalar_member(payload: &Value, key: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn well_known(payload: &Value) -> impl Iterator<Item = String> {
+/// Returns the values of the well-known members of `payload`, in the order in which they count.
+pub fn well_known(payload: &Value) -> impl Iterator<Item = String> {
     WELL_KNOWN.iter().filter_map(|pointer| scalar_member(payload, &pointer[1..]))
 }
 

@@ -39,7 +39,7 @@ pub use document::{OperationName, read};
 pub use error::MetadataError;
 pub use evaluation::{Evaluation, Rendered, Subject};
 pub use identity::{Identity, is_assigned};
-pub use list::{Entries, Entry, Listing, Shape, Stated, is_named};
+pub use list::{Entries, Entry, Listing, Shape, Stated, is_named, well_known};
 pub use origin::Origin;
 pub use pagination::{NextPage, PageParameters, PageView, Pager, is_usual_page};
 pub use resolve::Metadata;

@@ -353,6 +353,23 @@ impl Rules {
             || body.is_some_and(|body| any_in_body(body, &Template::observes))
     }
 
+    /// Returns whether an update may replace attributes that the payload does not state.
+    pub fn replaces_whole(&self) -> bool {
+        let method = self.resolved.operation(OperationName::Update).method.as_deref();
+        self.patch_type(OperationName::Update).is_none() && method.is_none_or(|method| method != "PATCH")
+    }
+
+    /// Returns whether the requests of one resource go to its id below the collection, and nothing else in them names it.
+    pub fn addresses_by_id(&self) -> bool {
+        let operations = [OperationName::Get, OperationName::Update, OperationName::Delete].map(|name| {
+            let stated = self.resolved.operation(name);
+            stated.path.is_none() && stated.query.is_empty() && stated.body.is_none()
+        });
+        operations.into_iter().all(|is_default| is_default)
+            && !self.reads_from_list()
+            && self.operation(OperationName::Get).headers.iter().all(|(_, value)| value.is_static())
+    }
+
     /// Returns whether the query of `operation` differs between resources. What the server has, such as a revision, does not
     /// count.
     pub fn names_in_query(&self, operation: OperationName) -> bool {

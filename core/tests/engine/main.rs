@@ -31,6 +31,7 @@ mod lost_answers;
 mod moved_children;
 mod old_tokens;
 mod one_name;
+mod one_place;
 mod other_rules;
 mod parents;
 mod path_forms;

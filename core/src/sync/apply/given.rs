@@ -10,7 +10,7 @@ use url::Url;
 use crate::path::{LogicalPath, PathNames};
 use crate::payload::{PayloadType, Value, decode};
 use crate::server::{Request, Response};
-use crate::sync::model::{Call, Resource, Wanted};
+use crate::sync::model::{Call, Resource, Wanted, is_unset};
 
 /// Returns the id in the answer to a create: the value of `resource.id`, else the end of `Location`.
 pub fn shown(call: &Call, response: &Response) -> Option<String> {
@@ -66,13 +66,6 @@ pub fn shown_in(call: &Call, created: &Value) -> Option<String> {
     // An id that the client did not state was assigned by the server.
     let given = || rules.identity().id().evaluate(created).ok().filter(|_| !call.states_id);
     rules.observed_id(created).or_else(given).filter(|id| !is_unset(id))
-}
-
-/// Whether an id is that of no resource yet: some servers answer with the content of the request, and the id of its type that
-/// means none.
-fn is_unset(id: &str) -> bool {
-    id.parse::<i64>().is_ok_and(|number| number <= 0)
-        || id.contains('-') && id.chars().all(|character| matches!(character, '0' | '-'))
 }
 
 /// What the answer to a create states about the created resource.

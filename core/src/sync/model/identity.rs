@@ -170,6 +170,12 @@ pub(crate) fn is_alike(name: &str, other: &str) -> bool {
     folded(name).eq(folded(other))
 }
 
+/// Whether an id is that of no resource yet: some servers show the id of its type that means none.
+pub(crate) fn is_unset(id: &str) -> bool {
+    id.parse::<i64>().is_ok_and(|number| number <= 0)
+        || id.contains('-') && id.chars().all(|character| matches!(character, '0' | '-'))
+}
+
 fn folded(name: &str) -> impl Iterator<Item = char> {
     const FORM: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizerBorrowed::new_nfkd();
     const MARKS: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCombiningClassMapBorrowed::new();

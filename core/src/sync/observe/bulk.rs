@@ -37,6 +37,14 @@ pub struct Bulk {
     lists_first: bool,
 }
 
+/// What the server shows of one member of the selection.
+#[expect(clippy::large_enum_variant, reason = "one value at a time, which is used immediately")]
+pub enum Looked {
+    /// The entry of a list with this id proves that it is equal.
+    Equal(String),
+    Read(Observed),
+}
+
 /// The knowledge about the list of one collection.
 #[derive(Debug, Default)]
 struct Proof {
@@ -110,17 +118,17 @@ impl Bulk {
             && !wanted.has_unknown_name()
     }
 
-    /// Returns the state of one member of the selection, or `None` if it is equal. Uses the list of its collection if
+    /// Returns the state of one member of the selection. Uses the list of its collection if
     /// that is sufficient, else a single read. Rare branches are boxed, because the future is moved for each resource.
-    pub async fn look(&self, wanted: &Resource) -> Result<Option<Observed>, SyncError> {
+    pub async fn look(&self, wanted: &Resource) -> Result<Looked, SyncError> {
         let collection = wanted.path.collection();
         // A list that needs the ids of parents is read for each resource that is located.
         let proof = self.collections.get(&collection).filter(|_| !wanted.rules.names_ids());
         let Some(proof) = proof else {
-            return self.remote.read(wanted).await.map(Some);
+            return self.remote.read(wanted).await.map(Looked::Read);
         };
         if is_below_number(&wanted.path) && !Box::pin(self.remote.is_at_its_names(&wanted.path)).await? {
-            return self.remote.read(wanted).await.map(Some);
+            return self.remote.read(wanted).await.map(Looked::Read);
         }
         if self.lists_first || proof.absence.get() == Some(&true) {
             let compares = self.compares && wanted.rules.entries_may_stand_for_reads();
@@ -133,7 +141,7 @@ impl Bulk {
                     let is_proven = || proof.absence.get() == Some(&true);
                     let read = self.unless_proven(&proof.absence, wanted, is_missing, is_proven);
                     let absent = || Observed::new(wanted.clone(), None);
-                    return Ok(Some(Box::pin(read).await?.unwrap_or_else(absent)));
+                    return Ok(Looked::Read(Box::pin(read).await?.unwrap_or_else(absent)));
                 }
                 (Verdict::Present(entry), ListAnswer::Listed { listing, .. })
                     if compares && listing.is_unique(&entry.remote_id, &wanted.identity.alias) =>
@@ -150,17 +158,17 @@ impl Bulk {
             // Another task may have set the same result before.
             let _ = proof.absence.set(absent);
         }
-        Ok(Some(observed))
+        Ok(Looked::Read(observed))
     }
 
-    /// Returns the state of a member that the list shows as `entry`; `None` if the list proves that it is equal.
+    /// Returns the state of a member that the list shows as `entry`.
     async fn compared(
         &self,
         collection: &LogicalPath,
         proof: &Proof,
         entry: &Entry,
         wanted: &Resource,
-    ) -> Result<Option<Observed>, SyncError> {
+    ) -> Result<Looked, SyncError> {
         let knowledge = &self.remote.session.knowledge;
         let note = |whole| knowledge.judge(collection, &wanted.rules, whole);
         let shown = wanted.rules.as_read(Cow::Borrowed(&entry.payload));
@@ -170,7 +178,7 @@ impl Bulk {
                 // The list and the read show different payloads.
                 note(false);
             }
-            return Ok(Some(observed));
+            return Ok(Looked::Read(observed));
         }
         if let Some(whole) = knowledge.shows_whole(collection, &wanted.rules) {
             // An earlier run or this one has read a member by itself.
@@ -188,7 +196,7 @@ impl Bulk {
         if read.as_ref().is_none_or(|observed| observed.payload.as_ref() == Some(&*shown)) {
             self.remote.transcript.note_equal(&wanted.path, entry);
         }
-        Ok(read)
+        Ok(read.map_or_else(|| Looked::Equal(entry.remote_id.clone()), Looked::Read))
     }
 
     /// Reads a member by itself, unless the list is proven correct. The first member that is read `confirms` or refutes

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::metadata::document::OnRemove;
-use crate::metadata::{Evaluation, OperationName, Rules};
+use crate::metadata::{Evaluation, OperationName, Rules, well_known};
 use crate::path::PathNames;
 use crate::payload::Value;
 use crate::server::Request;
-use crate::sync::model::{Observed, Resource, SyncError, request};
+use crate::sync::model::{Observed, Resource, SyncError, is_alike, is_unset, request};
 use crate::sync::observe::refers;
 
 /// The address of a request. Servers of remote procedures have one path for all resources, and their names in the body.
@@ -56,7 +56,27 @@ pub fn comparable(path: &str, names: PathNames) -> String {
     path.trim_end_matches('/').split('/').map(encoded).collect::<Vec<_>>().join("/")
 }
 
+/// Returns the place of a resource on the server with this id, in a form that can be compared. Returns `None` if more than
+/// its collection and its id may address it, or if two declared resources may be parts of it.
+pub fn place_of(resource: &Resource, collection: &str, id: &str) -> Option<(String, String)> {
+    let (rules, resolved) = (&resource.rules, resource.rules.resolved());
+    let is_whole = *resolved.on_remove() == OnRemove::Delete && !resolved.singleton && rules.replaces_whole();
+    let is_place = is_whole && rules.addresses_by_id();
+    is_place.then(|| (comparable(collection, rules.path_names()), id.to_owned()))
+}
+
 impl Observed {
+    /// Returns [its place](place_of), if the server shows it.
+    pub(super) fn own_place(&self) -> Option<(String, String)> {
+        let (payload, rules) = (self.payload.as_ref()?, &self.at.rules);
+        let (collection, segment) = self.read_at.as_ref()?.trim_end_matches('/').rsplit_once('/')?;
+        let segment = rules.path_names().decode(segment);
+        // The server may ignore the case of names, so the name that it shows counts.
+        let id = rules.observed_id(payload).filter(|id| !is_unset(id));
+        let id = id.or_else(|| well_known(payload).find(|name| is_alike(name, &segment)));
+        place_of(&self.at, collection, &id.unwrap_or_else(|| segment.into_owned()))
+    }
+
     /// Returns the path at which it was read, in a form that can be compared; `None` if only a list showed it.
     pub(super) fn place(&self) -> Option<String> {
         self.read_at.as_ref().map(|path| comparable(path, self.at.rules.path_names()))

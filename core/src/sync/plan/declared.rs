@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use super::address::place_of;
 use super::decide::decide_for;
 use super::survey::Surveyor;
 use super::undeclared::check_alias;
@@ -15,7 +16,7 @@ use crate::sync::model::{
     Action, Created, Doubt, Intent, Lost, NewParent, Observed, Reason, Resource, Sending, Session, Step,
     SyncError, Wanted,
 };
-use crate::sync::observe::{Expected, Lacking, refers};
+use crate::sync::observe::{Expected, Lacking, Looked, refers};
 use crate::sync::tasks::evaluated;
 
 /// A declared resource, and what the server shows of it.
@@ -107,14 +108,19 @@ impl Surveyor {
         remote.look_at(&desired);
         let (desired, pending) = if refers { remote.filled(desired).await? } else { (desired, None) };
         // An entry of a list does not show whether the other resource changed.
-        let looked =
-            if refers { remote.read(&desired).await.map(Some) } else { self.bulk.look(&desired).await };
+        let looked = if refers {
+            remote.read(&desired).await.map(Looked::Read)
+        } else {
+            self.bulk.look(&desired).await
+        };
         let observed = match looked {
-            Ok(None) => {
+            Ok(Looked::Equal(id)) => {
                 self.session.knowledge.shown(&desired);
+                let evaluation = desired.unobserved()?;
+                self.found(&desired, place_of(&desired, evaluation.remote_collection(), &id));
                 return Ok(None);
             }
-            Ok(Some(observed)) => observed,
+            Ok(Looked::Read(observed)) => observed,
             Err(error) if may_write_unread(intent, &error) => {
                 let observed = Observed::new(remote.addressed(&desired).await?, None);
                 return Ok(Some(Read { desired, observed, pending }));
@@ -122,8 +128,16 @@ impl Surveyor {
             Err(error) => return Err(error),
         };
         self.check_requested(&desired, &observed)?;
+        self.found(&desired, observed.own_place());
         self.note_shown(&desired, &observed);
         Ok(Some(Read { desired, observed, pending }))
+    }
+
+    /// Records where the server has a declared resource.
+    fn found(&self, desired: &Resource, place: Option<(String, String)>) {
+        if let Some(place) = place {
+            self.names.lock().found(&desired.path, &place);
+        }
     }
 
     fn note_shown(&self, desired: &Resource, observed: &Observed) {

@@ -21,8 +21,8 @@ use crate::error::Category;
 use crate::path::LogicalPath;
 use crate::spans;
 use crate::sync::model::{
-    Candidate, Doubt, Failure, FailureReason, Intent, Options, PRUNE, Reason, Resource, Scope, Selection,
-    Session, Stop, SyncError, Transcript, hide,
+    Action, Candidate, Doubt, Failure, FailureReason, Intent, Options, PRUNE, Reason, Resource, Scope,
+    Selection, Session, Step, Stop, SyncError, Transcript, hide,
 };
 use crate::sync::observe::{Bulk, Expected, Former, Remote, loaded, refers};
 use crate::sync::tasks;
@@ -74,7 +74,7 @@ pub struct Surveyor {
     /// Whether the check for copies of other declared resources is left out, because the run has too many resources, or an
     /// earlier pass made it.
     pub(super) skips_copies: bool,
-    names: Arc<Mutex<Names>>,
+    pub(super) names: Arc<Mutex<Names>>,
     /// The failure of the health check, if it rejects the credentials.
     rejected: Arc<OnceCell<Option<Arc<SyncError>>>>,
     /// Whether equal resources are only counted, because most of a large scope is equal.
@@ -264,10 +264,13 @@ impl Surveyor {
         }
     }
 
-    /// Fails resources whose name another resource also has, instead of their actions. Users have to decide which one is
-    /// correct.
+    /// Fails resources whose name or place another resource also has, instead of their actions. Users have to decide which
+    /// one is correct.
     fn refuse_twins(&self, plan: &mut Plan) {
-        let mut twins = self.names.lock().end_part();
+        let (mut twins, mut found) = {
+            let mut names = self.names.lock();
+            (names.end_part(), names.take_found())
+        };
         if self.options.intent == Intent::Delete {
             return;
         }
@@ -279,6 +282,11 @@ impl Surveyor {
         plan.unchanged = plan.unchanged.saturating_sub(equal);
         let refused = twins.into_iter().map(|(path, error)| Failure::new(path, "read", &error));
         plan.failures.extend(refused);
+        let overwrites = |action: &mut Action| action.step != Step::Skip && found.contains_key(&action.path);
+        let refused: Vec<Action> = plan.actions.extract_if(.., overwrites).collect();
+        let refused =
+            refused.into_iter().filter_map(|action| Some((found.remove(&action.path)?, action.path)));
+        plan.failures.extend(refused.map(|(error, path)| Failure::new(path, "read", &error)));
     }
 
     /// Fails a resource if another declared resource is the same one: each run would overwrite one of them with the
