@@ -175,18 +175,36 @@ impl Response {
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        Err(ServerError::Decode {
+        Err(self.not_decoded(match first_error {
+            Some(_) if self.is_page() => {
+                "an HTML page; resources that are pages need `format: text`".to_owned()
+            }
+            Some(error) => error.to_string(),
+            None => String::new(),
+        }))
+    }
+
+    /// Fails if `content` of this answer is a text or bytes. For resources that are objects or arrays: a gateway may have
+    /// answered instead of the server. Content that the server states to be structured may be a text.
+    pub(crate) fn check_structured(&self, content: &Value) -> Result<(), ServerError> {
+        let stated = self.content_type.as_deref().and_then(Descriptor::from_media_type);
+        let is_stated = stated.is_some_and(|stated| stated.payload_type.class() == Class::Structured);
+        let kind = match content {
+            Value::String(_) if !is_stated => "a text",
+            Value::Bytes(_) => "bytes",
+            _ => return Ok(()),
+        };
+        let reason = format!("{kind}; the resource is an object or an array");
+        Err(self.not_decoded(reason))
+    }
+
+    fn not_decoded(&self, reason: String) -> ServerError {
+        ServerError::Decode {
             method: self.method.clone(),
             path: self.path.clone(),
             content_type: self.content_type.clone().unwrap_or_else(|| "no content type".to_owned()),
-            reason: match first_error {
-                Some(_) if self.is_page() => {
-                    "an HTML page; resources that are pages need `format: text`".to_owned()
-                }
-                Some(error) => error.to_string(),
-                None => String::new(),
-            },
-        })
+            reason,
+        }
     }
 
     /// Returns the format that the Content-Type states for `value`, the content of this answer; `None` for an unknown type,

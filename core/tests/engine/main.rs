@@ -23,6 +23,7 @@ mod deletions;
 mod directory_names;
 mod empty_lists;
 mod first_sync;
+mod gateway_answers;
 mod hidden_resources;
 mod ids_of_tasks;
 mod late_lists;

@@ -297,6 +297,9 @@ impl Remote {
         if payload.is_null() && !was_null {
             return Err(SyncError::Absent(at.path.clone()));
         }
+        if !at.seeded && matches!(*at.payload, Value::Object(_) | Value::Array(_)) {
+            response.check_structured(&payload)?;
+        }
         self.session.hide_names(&at.rules, &payload);
         self.check_names(at, &payload, &response).await?;
         let read_at = Some(request.path.into_boxed_str());
