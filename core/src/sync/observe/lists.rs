@@ -1,6 +1,7 @@
 //! Lists of collections, read once per run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use url::Url;
@@ -24,6 +25,9 @@ use crate::sync::tasks::blocking;
 
 /// The maximum depth of lists that need each other through `resource()`.
 const MAX_NESTING: usize = 8;
+
+/// The time after which a page that is missing is requested again.
+const PAGE_PAUSE: Duration = Duration::from_millis(200);
 
 impl Remote {
     /// Returns the answer of the list of `collection`. The first caller reads it.
@@ -135,7 +139,7 @@ impl Remote {
         let mut reader =
             PageReader { remote: self, transforms, pages, held: Reservation::new(Pool::Answers) };
         let (mut asked, mut last) = (Ok::<_, ServerError>(request.clone()), None);
-        let mut is_relative = false;
+        let (mut is_relative, mut is_missed) = (false, false);
         loop {
             let page = match &asked {
                 Ok(asked) => reader.page(asked).await,
@@ -143,8 +147,17 @@ impl Remote {
             };
             let (url, next) = match page {
                 Ok(page) => page,
-                Err(error) if reader.pages.is_past_end(&error) && self.still_shows(last.as_ref()).await => {
-                    return Ok(reader.finish(false));
+                Err(error)
+                    if reader.pages.is_past_end(&error)
+                        && (is_missed || self.still_shows(last.as_ref()).await) =>
+                {
+                    if is_missed {
+                        return Ok(reader.finish(false));
+                    }
+                    // While a gateway changes its servers, some of them may not have the list yet.
+                    is_missed = true;
+                    tokio::time::sleep(PAGE_PAUSE).await;
+                    continue;
                 }
                 // Some servers state URLs relative to another place than the request.
                 Err(error) if is_relative && is_missing(&error) => return Ok(reader.finish(true)),
@@ -155,7 +168,7 @@ impl Remote {
                     return Err(SyncError::Page(collection.clone(), reader.pages.number, error.into()));
                 }
             };
-            last = asked.ok();
+            (last, is_missed) = (asked.ok(), false);
             is_relative =
                 matches!(&next, NextPage::At(url) if !url.starts_with(['/', '?']) && !url.contains("://"));
             asked = match next {
