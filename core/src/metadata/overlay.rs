@@ -6,6 +6,17 @@ use super::document::{ArrayRule, OperationMode, OperationName, Resolved};
 use crate::payload::pointer::{Pointer, escape};
 use crate::payload::{Object, Value};
 
+/// The number of pairs of entries that the comparison of two payloads aligns to find those that belong together. Servers are
+/// not trusted: without a limit, the time would be quadratic in the length of an array.
+const MAX_PAIRS: usize = 100_000;
+
+/// Where the values that are related are, and the work that was done to find them.
+#[derive(Default)]
+struct Place {
+    names: Vec<String>,
+    pairs: usize,
+}
+
 /// How the members and array entries of two payloads belong together.
 #[derive(Clone, Copy)]
 pub(super) struct Relation<'r> {
@@ -32,10 +43,10 @@ impl<'r> Relation<'r> {
     /// Returns `observed` in the form of `desired`: entries of sets and keyed arrays are at the index of the declared
     /// entry, with null for a missing one. Undeclared members and keyed entries are left out if they are ignored.
     pub fn align(self, desired: &Value, observed: Value) -> Value {
-        self.aligned(&mut Vec::new(), desired, observed)
+        self.aligned(&mut Place::default(), desired, observed)
     }
 
-    fn aligned(self, at: &mut Vec<String>, desired: &Value, observed: Value) -> Value {
+    fn aligned(self, at: &mut Place, desired: &Value, observed: Value) -> Value {
         match (desired, observed) {
             (Value::Object(desired), Value::Object(observed)) => {
                 let mut members = Object::new();
@@ -64,8 +75,8 @@ impl<'r> Relation<'r> {
         }
     }
 
-    fn aligned_entries(self, at: &mut Vec<String>, desired: &[Value], observed: Vec<Value>) -> Vec<Value> {
-        let rule = self.rule(at);
+    fn aligned_entries(self, at: &mut Place, desired: &[Value], observed: Vec<Value>) -> Vec<Value> {
+        let rule = self.rule(&at.names);
         let places = match rule {
             // Surplus entries of either side are differences.
             ArrayRule::Ordered => (0..desired.len().min(observed.len())).map(Some).collect(),
@@ -90,23 +101,20 @@ impl<'r> Relation<'r> {
 
     /// Returns the index in `observed` of each entry of a set: that of an equal entry, otherwise of one that is equal as far
     /// as it is compared.
-    fn places_in_set(
-        self,
-        at: &mut Vec<String>,
-        desired: &[Value],
-        observed: &[Value],
-    ) -> Vec<Option<usize>> {
+    fn places_in_set(self, at: &mut Place, desired: &[Value], observed: &[Value]) -> Vec<Option<usize>> {
         let mut equal = indexes(observed.iter().map(Some));
         let mut places: Vec<_> =
             desired.iter().map(|entry| equal.get_mut(entry).and_then(VecDeque::pop_front)).collect();
         let mut left: Vec<usize> = equal.into_values().flatten().collect();
         left.sort_unstable();
+        let mut left = Left::new(left, observed);
         for (entry, place) in desired.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
-            if matches!(entry, Value::Object(_) | Value::Array(_)) {
-                let is_same = |index: &usize| {
-                    below(at, "*", |at| self.aligned(at, entry, observed[*index].clone())) == *entry
-                };
-                *place = left.iter().position(is_same).map(|found| left.remove(found));
+            if matches!(entry, Value::Object(_) | Value::Array(_)) && at.pairs < MAX_PAIRS {
+                *place = left.take(entry, |other| {
+                    at.pairs += 1;
+                    at.pairs < MAX_PAIRS
+                        && below(at, "*", |at| self.aligned(at, entry, other.clone())) == *entry
+                });
             }
         }
         places
@@ -115,10 +123,10 @@ impl<'r> Relation<'r> {
     /// Returns `observed` with the values of `desired` over it: objects and keyed arrays are merged, and other values
     /// are replaced if they differ.
     pub fn overlay(self, desired: Value, observed: Value) -> Value {
-        self.overlaid(&mut Vec::new(), desired, observed)
+        self.overlaid(&mut Place::default(), desired, observed)
     }
 
-    fn overlaid(self, at: &mut Vec<String>, desired: Value, observed: Value) -> Value {
+    fn overlaid(self, at: &mut Place, desired: Value, observed: Value) -> Value {
         match (desired, observed) {
             (Value::Object(desired), Value::Object(mut members)) => {
                 for (key, value) in desired {
@@ -130,7 +138,7 @@ impl<'r> Relation<'r> {
                 }
                 Value::Object(members)
             }
-            (Value::Array(desired), Value::Array(observed)) => match self.rule(at) {
+            (Value::Array(desired), Value::Array(observed)) => match self.rule(&at.names) {
                 ArrayRule::Keyed(key) => Value::Array(self.merged_entries(at, key, desired, observed)),
                 _ if self.aligned_entries(at, &desired, observed.clone()) == desired => {
                     Value::Array(observed)
@@ -143,7 +151,7 @@ impl<'r> Relation<'r> {
 
     fn merged_entries(
         self,
-        at: &mut Vec<String>,
+        at: &mut Place,
         key: &Pointer,
         desired: Vec<Value>,
         observed: Vec<Value>,
@@ -167,16 +175,16 @@ impl<'r> Relation<'r> {
     /// each update would add it again.
     pub fn keyless(self, payload: &Value) -> Option<Pointer> {
         let is_keyed = self.arrays.values().any(|rule| matches!(rule, ArrayRule::Keyed(_)));
-        if is_keyed { self.keyless_in(&mut Vec::new(), &Pointer::default(), payload) } else { None }
+        if is_keyed { self.keyless_in(&mut Place::default(), &Pointer::default(), payload) } else { None }
     }
 
-    fn keyless_in(self, at: &mut Vec<String>, place: &Pointer, value: &Value) -> Option<Pointer> {
+    fn keyless_in(self, at: &mut Place, place: &Pointer, value: &Value) -> Option<Pointer> {
         match value {
             Value::Object(members) => members.iter().find_map(|(key, member)| {
                 below(at, key, |at| self.keyless_in(at, &place.child(key), member))
             }),
             Value::Array(entries) => {
-                let rule = self.rule(at);
+                let rule = self.rule(&at.names);
                 entries.iter().enumerate().find_map(|(index, entry)| {
                     let place = place.child(&index.to_string());
                     match rule {
@@ -200,6 +208,44 @@ impl<'r> Relation<'r> {
     }
 }
 
+/// The entries of a set that belong to no declared entry yet.
+struct Left<'v> {
+    indexes: Vec<usize>,
+    observed: &'v [Value],
+    is_taken: Vec<bool>,
+    /// The indexes by the values of members with these names.
+    by_members: HashMap<Vec<&'v str>, HashMap<Vec<&'v Value>, Vec<usize>>>,
+}
+
+impl<'v> Left<'v> {
+    fn new(indexes: Vec<usize>, observed: &'v [Value]) -> Self {
+        let (is_taken, by_members) = (vec![false; observed.len()], HashMap::new());
+        Self { indexes, observed, is_taken, by_members }
+    }
+
+    /// Takes the first entry that `is_same` as the declared `entry`, which must have the same scalars in its members.
+    fn take(&mut self, entry: &'v Value, mut is_same: impl FnMut(&Value) -> bool) -> Option<usize> {
+        let members = entry.as_object().into_iter().flatten();
+        let (names, values): (Vec<&str>, Vec<&Value>) = members
+            .filter(|(_, value)| !matches!(value, Value::Null | Value::Object(_) | Value::Array(_)))
+            .map(|(name, value)| (name.as_str(), value))
+            .unzip();
+        let Self { indexes, observed, is_taken, by_members } = self;
+        let with = by_members.entry(names).or_insert_with_key(|names| {
+            let mut with: HashMap<Vec<&Value>, Vec<usize>> = HashMap::new();
+            for index in &*indexes {
+                let shown = names.iter().map(|name| observed[*index].get(name)).collect::<Option<Vec<_>>>();
+                with.entry(shown.unwrap_or_default()).or_default().push(*index);
+            }
+            with
+        });
+        let candidates = with.get(&values)?.iter().copied();
+        let found = candidates.filter(|index| !is_taken[*index]).find(|index| is_same(&observed[*index]))?;
+        is_taken[found] = true;
+        Some(found)
+    }
+}
+
 /// Returns the indexes of equal values, in ascending order.
 fn indexes<'v>(values: impl Iterator<Item = Option<&'v Value>>) -> HashMap<&'v Value, VecDeque<usize>> {
     let mut indexes: HashMap<_, VecDeque<_>> = HashMap::new();
@@ -212,10 +258,10 @@ fn indexes<'v>(values: impl Iterator<Item = Option<&'v Value>>) -> HashMap<&'v V
 }
 
 /// Calls `work` with `token` at the end of `at`.
-fn below<T>(at: &mut Vec<String>, token: &str, work: impl FnOnce(&mut Vec<String>) -> T) -> T {
-    at.push(token.to_owned());
+fn below<T>(at: &mut Place, token: &str, work: impl FnOnce(&mut Place) -> T) -> T {
+    at.names.push(token.to_owned());
     let done = work(at);
-    at.pop();
+    at.names.pop();
     done
 }
 
@@ -324,6 +370,12 @@ mod tests {
         r#"{"m":[{"k":1,"l":[2,1]}]}"#,
         r#"{"m":[{"k":1,"l":[1,2]}]}"#
     )]
+    #[case::set_in_another_order(
+        true,
+        r#"{"tags":[{"n":1,"m":{"a":1}},{"n":1,"m":{"a":2}},{"m":{"a":3}}]}"#,
+        r#"{"tags":[{"n":9,"m":{"a":3}},{"n":1,"m":{"a":2},"x":1},{"n":1,"m":{"a":1}}]}"#,
+        r#"{"tags":[{"n":1,"m":{"a":1}},{"n":1,"m":{"a":2}},{"m":{"a":3}}]}"#
+    )]
     fn aligns(#[case] declared: bool, #[case] desired: &str, #[case] observed: &str, #[case] expected: &str) {
         let arrays = rules(&[("/tags", "set"), ("/m", "/k"), ("/m/*/l", "set")]);
         let relation = Relation { arrays: &arrays, declared };
@@ -353,5 +405,33 @@ mod tests {
     fn patches(#[case] desired: &str, #[case] observed: &str, #[case] merge: &str, #[case] patch: &str) {
         assert_eq!(merge_patch(json(desired), &json(observed)), json(merge));
         assert_eq!(json_patch(&json(desired), &json(observed)), json(patch));
+    }
+
+    /// Entries of a set that have all scalars in common, and those of a nested set: each could be compared with each other one.
+    #[test]
+    fn the_work_for_sets_is_limited() {
+        let entry = |number: usize| format!(r#"{{"n":1,"l":[{{"d":{{"k":{number}}}}},{{"d":{{"k":0}}}}]}}"#);
+        let set = |numbers: std::ops::Range<usize>| {
+            let entries: Vec<String> = numbers.map(entry).collect();
+            json(&format!(r#"{{"tags":[{}]}}"#, entries.join(",")))
+        };
+        let arrays = rules(&[("/tags", "set"), ("/tags/*/l", "set")]);
+        let relation = Relation { arrays: &arrays, declared: true };
+        let (desired, observed) = (set(1..5_000), set(5_000..10_000));
+        let mut place = Place::default();
+        let aligned = relation.aligned(&mut place, &desired, observed);
+        assert!(aligned != desired && place.pairs < MAX_PAIRS + 10_000, "{}", place.pairs);
+    }
+
+    #[test]
+    fn a_large_set_is_found_in_another_order() {
+        let set = |entry: fn(u32) -> String, order: &mut dyn Iterator<Item = u32>| {
+            let entries: Vec<String> = order.map(entry).collect();
+            json(&format!(r#"{{"tags":[{}]}}"#, entries.join(",")))
+        };
+        let desired = set(|number| format!(r#"{{"n":{number}}}"#), &mut (0..50_000));
+        let observed = set(|number| format!(r#"{{"n":{number},"x":1}}"#), &mut (0..50_000).rev());
+        let arrays = rules(&[("/tags", "set")]);
+        assert_eq!(Relation { arrays: &arrays, declared: true }.align(&desired, observed), desired);
     }
 }

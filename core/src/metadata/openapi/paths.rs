@@ -172,16 +172,24 @@ fn join_alike(items: &mut [PathItem]) {
         shapes.entry(item.shape()).or_default().push(index);
     }
     for alike in shapes.into_values().filter(|alike| alike.len() > 1) {
-        let all: Vec<ApiOperation> =
-            alike.iter().flat_map(|index| items[*index].operations.to_vec()).collect();
+        // The first operation of each method, so that the time is linear in the number of paths.
+        let mut all: Vec<ApiOperation> = Vec::new();
+        for index in &alike {
+            add_missing(&mut all, &items[*index].operations);
+        }
         for index in alike {
             let mut joined = items[index].operations.to_vec();
-            for operation in &all {
-                if joined.iter().all(|known| known.method() != operation.method()) {
-                    joined.push(operation.clone());
-                }
-            }
+            add_missing(&mut joined, &all);
             items[index].operations = joined.into();
+        }
+    }
+}
+
+/// Adds the operations whose methods are missing.
+fn add_missing(known: &mut Vec<ApiOperation>, others: &[ApiOperation]) {
+    for operation in others {
+        if known.iter().all(|known| known.method() != operation.method()) {
+            known.push(operation.clone());
         }
     }
 }

@@ -435,3 +435,16 @@ proptest! {
         exercise(document.to_string().as_bytes());
     }
 }
+
+/// Each path has the operations of all others. Their number must not count for each of them.
+#[test]
+fn many_paths_that_differ_only_in_variables_are_read_in_linear_time() {
+    let paths: Vec<String> =
+        (0..20_000).map(|number| format!(r##""/{{v{number}}}": {{"$ref": "#/x"}}"##)).collect();
+    let methods = ["get", "put", "post", "delete", "patch", "head", "options", "trace"];
+    let item: Vec<String> = methods.iter().map(|method| format!(r#""{method}": {{}}"#)).collect();
+    let document =
+        format!(r#"{{"openapi": "3.0.0", "x": {{{}}}, "paths": {{{}}}}}"#, item.join(","), paths.join(","));
+    let operations = parse(document).paths().map(|item| item.operations().len()).max();
+    assert_eq!(operations, Some(methods.len()));
+}
