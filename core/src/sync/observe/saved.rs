@@ -1,7 +1,7 @@
 //! The members of a list as reads of each of them show them, for files.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -18,12 +18,15 @@ use crate::sync::model::{Doubt, Observed, Resource, SyncError};
 
 /// The number of reads without an answer in succession that end the reads of a collection.
 const UNANSWERED: usize = 3;
+/// The number of members of a collection that are read to learn whether its list shows them whole.
+const MAX_SAMPLES: usize = 50;
 
 impl Remote {
     /// Returns `members` of the collection at `path` with the payloads that reads of them show. `others` are its members that
     /// the caller does not need.
     ///
-    /// Reads the largest of all and, if that fails, one more. If a read shows the same JSON as the list, or both fail,
+    /// Reads the largest of all and, if that fails, one more. If both fail, `members` keep the payloads of the list. If a read
+    /// shows the same JSON as the list, [others that the list may shorten](samples) are read, too. If all show the same,
     /// `members` keep the payloads of the list; otherwise each of them is read, and those that cannot be read are in `unread`.
     ///
     /// Fails if the first read shows another resource, or has an envelope around the resource: a file with it would be sent
@@ -39,15 +42,15 @@ impl Remote {
         }
         let located = members.located.as_ref().unwrap_or(path);
         // The others were saved before, so they can probably be read.
-        let samples = || others.iter().chain(&members.entries);
-        let largest = samples().max_by_key(|(_, entry)| entry.payload.weight());
+        let all = || others.iter().chain(&members.entries);
+        let largest = all().max_by_key(|(_, entry)| entry.payload.weight());
         let Some((at, largest)) = largest else { return Ok(members) };
         let rules = self.rules(at).await?;
         // Such members were already read.
         if rules.lists_names() || rules.reads_from_list() {
             return Ok(members);
         }
-        let other = samples().find(|(path, _)| *path != at).map(|(_, entry)| entry);
+        let other = all().find(|(path, _)| *path != at).map(|(_, entry)| entry);
         let (mut read, mut failed) = (None, Vec::new());
         for sample in std::iter::once(largest).chain(other) {
             match self.with_payload(path, located, sample.clone()).await {
@@ -67,13 +70,41 @@ impl Remote {
         };
         let listed = rules.as_read(Cow::Borrowed(&sample.payload));
         if read.payload == *listed && read.format.is_none() {
-            return Ok(members);
+            let further = samples(others.values().chain(members.entries.values()), sample);
+            if self.show_the_same(path, located, further).await? {
+                return Ok(members);
+            }
         }
         if let Some(member) = envelope(&read.payload, &listed) {
             return Err(SyncError::Enveloped(path.clone(), member));
         }
         let (entries, unread) = self.read_members(path, located, members.entries).await?;
         Ok(Members { entries: entries.into_iter().collect(), unread, ..members })
+    }
+
+    /// Whether reads show the same as these entries of a list. Those that cannot be read do not count.
+    async fn show_the_same(
+        &self,
+        collection: &LogicalPath,
+        located: &LogicalPath,
+        entries: Vec<&Entry>,
+    ) -> Result<bool, SyncError> {
+        let reads = futures::stream::iter(entries).map(|entry| async move {
+            let rules = self.rules(&entry.path(located, self.rules(collection).await?.path_names())?).await?;
+            match self.with_payload(collection, located, entry.clone()).await {
+                Ok(Some(read)) => Ok(read.payload == *rules.as_read(Cow::Borrowed(&entry.payload))),
+                Ok(None) => Ok(true),
+                Err(error) if may_concern_one(&error) => Ok(true),
+                Err(error) => Err(error),
+            }
+        });
+        let mut reads = reads.buffered(self.session.client.max_concurrency());
+        while let Some(is_same) = reads.next().await {
+            if !is_same? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns `entry` with the payload of the member that it names; `None` if a list of names has a name that the server does not know.
@@ -170,6 +201,55 @@ impl Remote {
         let listed: HashSet<_> = entries.into_iter().filter_map(path).collect();
         Ok(gone.into_iter().filter(move |member| listed.contains(member)))
     }
+}
+
+/// Returns the entries that show whether a list leaves out attributes or shortens values: one with each set of attributes,
+/// and the one with the longest text or array of each attribute, but not `known`.
+fn samples<'e>(entries: impl Iterator<Item = &'e Entry> + Clone, known: &Entry) -> Vec<&'e Entry> {
+    let (mut shapes, mut longest) = (HashSet::new(), HashMap::<String, (usize, &Entry)>::new());
+    let mut chosen = Vec::new();
+    for entry in entries {
+        let mut lengths = BTreeMap::new();
+        measure(&entry.payload, String::new(), &mut lengths);
+        if shapes.insert(lengths.keys().cloned().collect::<Vec<_>>()) {
+            chosen.push(entry);
+        }
+        for (attribute, length) in lengths {
+            let most = longest.entry(attribute).or_insert((length, entry));
+            if length > most.0 {
+                *most = (length, entry);
+            }
+        }
+    }
+    let mut longest: Vec<_> = longest.into_values().collect();
+    longest.sort_by(|(a, first), (b, second)| b.cmp(a).then_with(|| first.remote_id.cmp(&second.remote_id)));
+    let mut names = HashSet::from([&known.remote_id]);
+    let all = chosen.into_iter().chain(longest.into_iter().map(|(_, entry)| entry));
+    all.filter(|entry| names.insert(&entry.remote_id)).take(MAX_SAMPLES).collect()
+}
+
+/// Adds the length of each text and array in `value` by its place. The entries of arrays have one place.
+fn measure(value: &Value, at: String, lengths: &mut BTreeMap<String, usize>) {
+    let length = match value {
+        Value::String(text) => text.len(),
+        Value::Array(entries) => entries.len(),
+        _ => 0,
+    };
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                measure(member, format!("{at}/{name}"), lengths);
+            }
+        }
+        Value::Array(entries) => {
+            for entry in entries {
+                measure(entry, format!("{at}/*"), lengths);
+            }
+        }
+        _ => {}
+    }
+    let longest = lengths.entry(at).or_default();
+    *longest = length.max(*longest);
 }
 
 impl Members {
