@@ -42,7 +42,7 @@ pub struct Panicked;
 pub enum StopReason {
     /// The evaluation took too long.
     Time,
-    /// A search with a regular expression could take too long.
+    /// A search could take too long.
     Search,
     /// The evaluation created too many or too large values.
     Memory,
@@ -56,9 +56,9 @@ impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Time => write!(f, "it took longer than {} s", TIME_LIMIT.as_secs()),
-            Self::Search => f.write_str(
-                "a search with a regular expression could take too long; shorten the text or the expression",
-            ),
+            Self::Search => {
+                f.write_str("a search could take too long; shorten the text, or what is searched")
+            }
             Self::Memory => write!(f, "it created values of more than {} MiB", VOLUME_LIMIT >> 20),
             Self::Output => write!(f, "its results are larger than {} MiB", OUTPUT_LIMIT >> 20),
             Self::Depth => write!(f, "its recursion or nesting is too deep"),

@@ -2,7 +2,7 @@
 //!
 //! In jq, work repeats by recursion, which always calls a definition, and by filters with several outputs, whose
 //! combinations multiply. Variables, arrays, objects, accumulators and updates keep values alive. Each of these places
-//! gets a toll; see [`toll`]. Operators whose results may be much larger than their operands become calls of functions
+//! gets a toll; see [`toll`]. A recursion that has filters as arguments is limited, because each call keeps those of the calls before it. Operators whose results may be much larger than their operands become calls of functions
 //! that check the size first.
 //!
 //! Two rules keep the cost of ordinary expressions low. A filter that has at most one output by its syntax does not
@@ -44,16 +44,29 @@ type Rewritten<T> = Result<T, TooDeep>;
 
 /// Inserts tolls into a filter.
 pub(super) fn term(term: Term<&str>) -> Rewritten<Term<&str>> {
-    Instrument { depth: 0 }.term(term, false)
+    Instrument::default().term(term, false)
 }
 
 /// Inserts tolls into a definition: one for each call, and one for each value that a parameter keeps.
 pub(super) fn definition(def: Def<&str>) -> Rewritten<Def<&str>> {
-    Instrument { depth: 0 }.definition(def)
+    Instrument::default().definition(def)
 }
 
-struct Instrument {
+#[derive(Default)]
+struct Instrument<'s> {
     depth: usize,
+    /// The definitions around the current filter, from the outermost one.
+    enclosing: Vec<Enclosing<'s>>,
+}
+
+/// A definition around the current filter.
+struct Enclosing<'s> {
+    name: &'s str,
+    arity: usize,
+    /// Whether it calls itself.
+    recurs: bool,
+    /// The number of its parameters, variables and labels.
+    bindings: usize,
 }
 
 /// `left | name`
@@ -90,32 +103,32 @@ fn math<'s>(left: Term<&'s str>, operator: Math, right: Term<&'s str>) -> Term<&
     through(result, toll::NARROW)
 }
 
-impl Instrument {
-    fn boxed<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Box<Term<&'s str>>> {
+impl<'s> Instrument<'s> {
+    fn boxed(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Box<Term<&'s str>>> {
         Ok(Box::new(self.term(term, owned)?))
     }
 
-    fn all<'s>(&mut self, terms: Vec<Term<&'s str>>) -> Rewritten<Vec<Term<&'s str>>> {
+    fn all(&mut self, terms: Vec<Term<&'s str>>) -> Rewritten<Vec<Term<&'s str>>> {
         terms.into_iter().map(|term| self.term(term, false)).collect()
     }
 
     /// Rewrites a filter, and charges a copy for each output unless it has at most one.
-    fn paced<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
+    fn paced(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         let quiet = single(&term);
         let term = self.term(term, owned)?;
         Ok(if quiet { term } else { through(term, toll::COPY) })
     }
 
-    fn held<'s>(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
+    fn held(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
         Ok(through(self.term(term, false)?, toll::HOLD))
     }
 
-    fn copied<'s>(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
+    fn copied(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
         Ok(through(self.term(term, false)?, toll::COPY))
     }
 
     /// Rewrites a filter. `owned` is whether the input has no other user, so it is changed in place.
-    fn term<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
+    fn term(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(TooDeep);
@@ -125,7 +138,7 @@ impl Instrument {
         rewritten
     }
 
-    fn by_kind<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
+    fn by_kind(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         Ok(match term {
             Term::Id | Term::Var(_) | Term::Break(_) | Term::Arr(None) => term,
             Term::Recurse => through(term, toll::COPY),
@@ -136,7 +149,10 @@ impl Instrument {
             Term::Obj(members) => self.object(members)?,
             Term::Neg(operand) => through(Term::Neg(self.boxed(*operand, false)?), toll::NARROW),
             Term::BinOp(left, operator, right) => self.operator(*left, operator, *right, owned)?,
-            Term::Label(name, body) => Term::Label(name, self.boxed(*body, false)?),
+            Term::Label(name, body) => {
+                self.bind();
+                Term::Label(name, self.boxed(*body, false)?)
+            }
             Term::Fold(name, stream, pattern, arguments) => self.fold(name, *stream, pattern, arguments)?,
             Term::TryCatch(body, catch) => {
                 let catch = catch.map(|catch| self.boxed(*catch, false)).transpose()?;
@@ -159,17 +175,31 @@ impl Instrument {
         })
     }
 
-    fn definition<'s>(&mut self, def: Def<&'s str>) -> Rewritten<Def<&'s str>> {
+    /// Counts a variable or a label for all definitions around it.
+    fn bind(&mut self) {
+        self.enclosing.iter_mut().for_each(|def| def.bindings += 1);
+    }
+
+    fn definition(&mut self, def: Def<&'s str>) -> Rewritten<Def<&'s str>> {
+        let arity = def.args.len();
+        self.enclosing.push(Enclosing { name: def.name, arity, recurs: false, bindings: arity });
         let body = self.term(def.body, false)?;
+        // A filter that is an argument keeps all bindings of the call before.
+        let has_filters = def.args.iter().any(|parameter| !parameter.starts_with('$'));
+        let keeps = |def: &Enclosing<'_>| def.recurs && has_filters;
+        let call = match self.enclosing.pop().filter(keeps) {
+            Some(def) => Term::Call(toll::NEST, vec![Term::Num(at_least(def.bindings))]),
+            None => Term::Call(toll::STEP, Vec::new()),
+        };
         let keep = |body, parameter: &&'s str| {
             let value = through(Term::Var(parameter), toll::COPY);
             Term::BinOp(Box::new(value), BinaryOp::Pipe(Some(Pattern::Var(OPERAND))), Box::new(body))
         };
         let body = def.args.iter().filter(|parameter| parameter.starts_with('$')).fold(body, keep);
-        Ok(Def { body: pipe(Term::Call(toll::STEP, Vec::new()), body), ..def })
+        Ok(Def { body: pipe(call, body), ..def })
     }
 
-    fn text<'s>(
+    fn text(
         &mut self,
         format: Option<&'s str>,
         parts: Vec<StrPart<&'s str, Term<&'s str>>>,
@@ -185,10 +215,7 @@ impl Instrument {
         Ok(if constant { text } else { through(text, toll::MADE) })
     }
 
-    fn object<'s>(
-        &mut self,
-        members: Vec<(Term<&'s str>, Option<Term<&'s str>>)>,
-    ) -> Rewritten<Term<&'s str>> {
+    fn object(&mut self, members: Vec<(Term<&'s str>, Option<Term<&'s str>>)>) -> Rewritten<Term<&'s str>> {
         let rewrite = |(key, value)| {
             let (key, value) = match (key, value) {
                 (key, Some(value)) => (self.term(key, false)?, self.term(value, false)?),
@@ -205,7 +232,7 @@ impl Instrument {
         Ok(Term::Obj(members.into_iter().map(rewrite).collect::<Rewritten<_>>()?))
     }
 
-    fn operator<'s>(
+    fn operator(
         &mut self,
         left: Term<&'s str>,
         operator: BinaryOp<&'s str>,
@@ -254,7 +281,7 @@ impl Instrument {
         Ok(Term::BinOp(Box::new(left), operator, Box::new(right)))
     }
 
-    fn arithmetic<'s>(
+    fn arithmetic(
         &mut self,
         left: Term<&'s str>,
         operator: Math,
@@ -272,9 +299,12 @@ impl Instrument {
         Ok(math(left, operator, right))
     }
 
-    fn pattern<'s>(&mut self, pattern: Pattern<&'s str>) -> Rewritten<Pattern<&'s str>> {
+    fn pattern(&mut self, pattern: Pattern<&'s str>) -> Rewritten<Pattern<&'s str>> {
         Ok(match pattern {
-            Pattern::Var(name) => Pattern::Var(name),
+            Pattern::Var(name) => {
+                self.bind();
+                Pattern::Var(name)
+            }
             Pattern::Arr(items) => {
                 Pattern::Arr(items.into_iter().map(|item| self.pattern(item)).collect::<Rewritten<_>>()?)
             }
@@ -285,7 +315,7 @@ impl Instrument {
         })
     }
 
-    fn fold<'s>(
+    fn fold(
         &mut self,
         name: &'s str,
         stream: Term<&'s str>,
@@ -307,7 +337,11 @@ impl Instrument {
         Ok(Term::Fold(name, Box::new(stream), pattern, arguments))
     }
 
-    fn call<'s>(&mut self, name: &'s str, arguments: Vec<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
+    fn call(&mut self, name: &'s str, arguments: Vec<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
+        let is_called = |def: &&mut Enclosing<'_>| def.name == name && def.arity == arguments.len();
+        if let Some(def) = self.enclosing.iter_mut().rev().find(is_called) {
+            def.recurs = true;
+        }
         let Some(parameters) = signatures().get(&(name, arguments.len())) else {
             return Ok(Term::Call(name, self.all(arguments)?));
         };
@@ -328,7 +362,7 @@ impl Instrument {
     }
 
     /// Rewrites a path. Iterating and slicing copy the container, so it is charged before each such part.
-    fn path<'s>(&mut self, head: Term<&'s str>, path: Path<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
+    fn path(&mut self, head: Term<&'s str>, path: Path<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
         let mut head = self.paced(head, false)?;
         let mut run = Vec::new();
         let mut several = false;
@@ -354,6 +388,23 @@ impl Instrument {
         let path = followed(head, run);
         Ok(if several { through(path, toll::COPY) } else { path })
     }
+}
+
+/// Returns the text of a power of two that is at least `count`.
+fn at_least(count: usize) -> &'static str {
+    const POWERS: [(usize, &str); 9] = [
+        (1, "1"),
+        (2, "2"),
+        (4, "4"),
+        (8, "8"),
+        (16, "16"),
+        (32, "32"),
+        (64, "64"),
+        (128, "128"),
+        (256, "256"),
+    ];
+    // An expression has at most 32 KiB, so no definition has more.
+    POWERS.iter().find(|(power, _)| *power >= count).map_or("16384", |(_, text)| text)
 }
 
 fn followed<'s>(head: Term<&'s str>, parts: Vec<(Part<Term<&'s str>>, Opt)>) -> Term<&'s str> {

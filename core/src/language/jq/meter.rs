@@ -24,6 +24,13 @@ const BYTES_PER_CLOCK: usize = 4096;
 /// the time limit.
 const SEARCH_LIMIT: u64 = 1 << 32;
 
+/// The maximum length of an array that is searched in another one by `.[…]`.
+const MAX_SEARCHED: usize = 64;
+
+/// The maximum number of parameters, variables and labels that recursive calls keep. They are dropped by recursion, which
+/// needs less than 160 bytes of the stack for each one.
+const MAX_BINDINGS: usize = 200_000;
+
 /// The maximum bytes of a piece of one byte: a value, its buffer, and the object that describes a match.
 pub(super) const PIECE: usize = 64;
 
@@ -44,6 +51,7 @@ pub(super) struct Meter<'a> {
     /// The deadline in the time of [`computed`].
     deadline: Cell<Duration>,
     steps: Cell<u32>,
+    bindings_left: Cell<usize>,
     volume_left: Cell<usize>,
     stack_base: usize,
     failure: RefCell<Option<EvaluationError>>,
@@ -55,6 +63,7 @@ impl<'a> Meter<'a> {
             resources,
             deadline: Cell::new(computed() + time),
             steps: Cell::new(0),
+            bindings_left: Cell::new(MAX_BINDINGS),
             volume_left: Cell::new(VOLUME_LIMIT),
             stack_base: stack_position(),
             failure: RefCell::new(None),
@@ -104,6 +113,20 @@ impl<'a> Meter<'a> {
     /// [`SEARCH_LIMIT`].
     pub(super) fn search(&self, work: u64) -> Result<(), Ended> {
         if work > SEARCH_LIMIT { Err(self.stop(StopReason::Search)) } else { self.look_at_the_clock() }
+    }
+
+    /// Counts `bindings` that a call keeps until the calls in it have ended.
+    pub(super) fn keep_bindings(&self, bindings: usize) -> Result<(), Ended> {
+        let Some(left) = self.bindings_left.get().checked_sub(bindings) else {
+            return Err(self.stop(StopReason::Depth));
+        };
+        self.bindings_left.set(left);
+        Ok(())
+    }
+
+    /// Checks the length of an array that is searched in another one.
+    pub(super) fn look_for(&self, length: usize) -> Result<(), Ended> {
+        if length > MAX_SEARCHED { Err(self.stop(StopReason::Search)) } else { Ok(()) }
     }
 
     /// Charges a value with all of its parts, because it becomes a part of another one.

@@ -32,6 +32,7 @@ mod natives;
 mod query;
 mod regex;
 mod resources;
+mod search;
 mod shape;
 mod update;
 

@@ -5,9 +5,9 @@ use jaq_core::native::{Fun, v};
 use jaq_core::{Bind, Cv, Error, Exn, Native, ValXs};
 use jaq_json::{Num, Val};
 
-use super::machine::Machine;
+use super::machine::{Machine, end};
 use super::meter::{Ended, Meter, PIECE, shallow_size};
-use super::{EvaluationError, convert, regex, update};
+use super::{EvaluationError, convert, regex, search, update};
 use crate::path::LogicalPath;
 use crate::payload::{PayloadType, decode};
 
@@ -15,6 +15,8 @@ use crate::payload::{PayloadType, decode};
 pub(super) mod toll {
     /// Counts a step.
     pub(crate) const STEP: &str = "!step";
+    /// Counts a step, and as many kept bindings as its argument states.
+    pub(crate) const NEST: &str = "!nest";
     /// Counts a step and a copy of the value that shares its parts.
     pub(crate) const COPY: &str = "!copy";
     /// Counts a step and the value with all of its parts.
@@ -47,9 +49,9 @@ pub(super) const NOT_JSON: &str = "cannot parse the text as JSON";
 pub(super) const NOT_TEXT: &str = "only text can be parsed as JSON";
 
 /// Functions of jaq that access the environment, or that our functions replace.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 13] = [
     "env", "halt", "debug_empty", "stderr_empty", "localtime", "strflocaltime", "fromjson", "input",
-    "matches", "split_", "split_matches",
+    "contains", "indices", "matches", "split_", "split_matches",
 ];
 
 /// The function `strptime` of jaq, which requires a whole date.
@@ -63,9 +65,11 @@ pub(super) fn public() -> impl Iterator<Item = Fun<Machine>> {
         "strptime" => (STRPTIME, parameters, run),
         _ => (name, parameters, run),
     });
-    let ours: [Fun<Machine>; 6] = [
+    let ours: [Fun<Machine>; 8] = [
+        ("contains", v(1), Native::<Machine>::new(search::contains)),
         ("delpaths", v(1), Native::<Machine>::new(update::delete_paths)),
         ("fromjson", v(0), Native::<Machine>::new(from_json)),
+        ("indices", v(1), Native::<Machine>::new(search::indices)),
         ("matches", v(2), Native::<Machine>::new(regex::matches)),
         ("resource", v(1), Native::<Machine>::new(resource)),
         ("split_", v(2), Native::<Machine>::new(regex::split)),
@@ -77,8 +81,9 @@ pub(super) fn public() -> impl Iterator<Item = Fun<Machine>> {
 /// Returns the functions that only [`super::instrument`] calls.
 pub(super) fn tolls() -> impl Iterator<Item = Fun<Machine>> {
     let filters = || [Bind::Fun(()), Bind::Fun(())].into();
-    let tolls: [Fun<Machine>; 13] = [
+    let tolls: [Fun<Machine>; 14] = [
         (toll::STEP, v(0), pass::<Step>()),
+        (toll::NEST, v(1), nest()),
         (toll::COPY, v(0), pass::<Copy>()),
         (toll::HOLD, v(0), pass::<Hold>()),
         (toll::CUT, v(0), pass::<Cut>()),
@@ -158,6 +163,15 @@ impl Toll for Narrow {
 }
 
 impl Toll for Index {
+    fn pay(meter: &Meter<'_>, value: &Val) -> Result<(), Ended> {
+        meter.step()?;
+        match value {
+            // The index searches the array.
+            Val::Arr(part) => meter.look_for(part.len()),
+            _ => Ok(()),
+        }
+    }
+
     fn pass(value: Val) -> Val {
         match value {
             Val::Num(Num::Float(number)) => convert::narrow(Num::Float(number.floor())),
@@ -181,9 +195,25 @@ fn pass<T: Toll>() -> Native<Machine> {
     })
 }
 
-/// Ends the evaluation: unlike an error, a halt cannot be caught.
-pub(super) fn end<'a>(_: &Ended) -> ValXs<'a, Val> {
-    box_once(Err(Exn::halt(0)))
+/// Returns the function that charges bindings that calls keep, and returns its input.
+fn nest() -> Native<Machine> {
+    fn pay(context: &mut jaq_core::Ctx<'_, Machine>) -> Result<(), Ended> {
+        let count = match context.pop_var() {
+            Val::Num(count) => count.as_isize().and_then(|count| usize::try_from(count).ok()),
+            _ => None,
+        };
+        let meter = context.data().meter;
+        meter.step()?;
+        meter.keep_bindings(count.unwrap_or(usize::MAX))
+    }
+    Native::<Machine>::new(|(mut context, value)| match pay(&mut context) {
+        Ok(()) => box_once(Ok(value)),
+        Err(ended) => end(&ended),
+    })
+    .with_paths(|(mut context, place)| match pay(&mut context) {
+        Ok(()) => box_once(Ok(place)),
+        Err(_) => box_once(Err(Exn::halt(0))),
+    })
 }
 
 fn fail<'a>(message: &str) -> ValXs<'a, Val> {

@@ -238,6 +238,21 @@ fn an_incomplete_alternative_is_a_syntax_error(#[case] text: &str) {
 #[case("[.[] | tojson] | map(fromjson)", r#"[1,"a",{"b":null}]"#, r#"[1,"a",{"b":null}]"#)]
 #[case("infinite > 1, (nan | isnan), ([nan] | length)", "null", "[true,true,1]")]
 #[case("combinations", "[[1,2],[3]]", "[[1,3],[2,3]]")]
+#[case(
+    "[contains(\"éb\"), contains(\"\"), contains(\"x\"), indices(\"b\"), indices(\"\"), index(\"éb\"), rindex(\"b\")]",
+    r#""abéb""#,
+    "[true,true,false,[1,3],[],2,3]"
+)]
+#[case(
+    "[indices(1), indices([1, 2]), indices([]), .[[2, 1]], contains([[5]]), inside([1, 2, 1, [5, 6], 3]), index(7)]",
+    "[1,2,1,[5,6]]",
+    "[[0,2],[0],[],[1],true,true,null]"
+)]
+#[case(
+    "[contains({a: {b: \"o\"}}), contains({c: 1}), ([{a: 1, b: 2}] | contains([{a: 1}]))]",
+    r#"{"a":{"b":"foo"}}"#,
+    "[true,false,true]"
+)]
 #[case("flatten, transpose", "[[1,2],[3]]", "[[1,2,3],[[1,3],[2,null]]]")]
 fn language(#[case] text: &str, #[case] input: &str, #[case] expected: &str) {
     assert_eq!(evaluate(text, input).unwrap(), json(expected));
@@ -419,6 +434,21 @@ fn rendered_expressions_are_not_quoted() {
 #[case::integers("reduce range(100000) as $i (3; . * .) | . == 1 | until(.; .)")]
 #[case::combinations("[range(9)] | [., ., ., ., ., ., ., ., ., ., .] | combinations")]
 #[case::paths_of_everything("[limit(1e12; path(repeat(.)))]")]
+#[case::searches("[range(100000)] | contains([range(100000) | -1 - .])")]
+#[case::searches_for_itself("[range(100000)] | inside(.)")]
+#[case::searches_in_texts("\"a\" * 1000000 | indices(\"a\" * 500000 + \"b\")")]
+#[case::searches_by_index("[range(100000) | 0] | .[.[:50000]]")]
+#[case::recursion_with_a_filter("def f(x): f(x); f(1)")]
+#[case::recursion_with_filters_of_filters("def f(x; $y): f(x | x; $y); f(.; 1)")]
+#[case::recursion_by_an_inner_definition("def f(x): def g(y): f(y); g(x); f(1)")]
+#[case::recursion_by_an_inner_definition_without_parameters("def f(x): def g: f(x); g; f(1)")]
+#[case::recursion_by_an_argument("def f(x): x; def g: f(g); g")]
+#[case::recursion_with_many_filters(
+    "def f(a; b; c; d; e; g; h; i): f(a; b; c; d; e; g; h; i); f(1; 1; 1; 1; 1; 1; 1; 1)"
+)]
+#[case::recursion_with_many_variables("def f(x): X(. as $v | )label $out | f(x); f(1)")]
+#[case::recursion_in_a_path("path(def f(x): f(x); f(.))")]
+#[case::recursion_with_a_variable("def f(x): . as $v | f($v); f(1)")]
 fn everything_ends(#[case] text: &str) {
     let limit = Duration::from_millis(100);
     let start = Instant::now();
@@ -452,6 +482,12 @@ fn expand(text: &str) -> String {
     "3000"
 )]
 #[case("reduce range(120) as $i (0; [.]) | flatten", "[0]")]
+#[case("def count(f): def rec: if f then . else . + 1 | rec end; rec; 0 | count(. > 200000)", "200001")]
+#[case(
+    "def w(f): if type == \"array\" then map(w(f)) else f end; [range(40000)] | w(. + 1) | add",
+    "800020000"
+)]
+#[case("[range(20000) | tostring] | contains([range(100) | tostring])", "true")]
 fn ordinary_work_fits_the_limits(#[case] text: &str, #[case] expected: &str) {
     let result = within(Duration::from_mins(1), text, &Value::Null);
     assert_eq!(result.unwrap(), json(expected));
