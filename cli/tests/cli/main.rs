@@ -35,6 +35,7 @@ mod contract_cluster;
 mod contract_registry;
 mod created_elsewhere;
 mod day;
+mod declared_elsewhere;
 mod default_members;
 mod deferred_references;
 #[path = "../../../core/tests/support/document_keys.rs"]

@@ -20,6 +20,9 @@ pub enum AuthoringError {
     /// The resource already exists.
     #[error("resource {0} already exists; rerun with --force to overwrite it")]
     Exists(LogicalPath),
+    /// Another file, that of the second path, declares the resource.
+    #[error("{0} not saved: {1} declares this resource; save that path, or remove it first")]
+    DeclaredElsewhere(LogicalPath, LogicalPath),
     /// The server shows nothing of the resource, so that saving it would remove its file.
     #[error("the answer of the server for {0} has no content, so there is nothing to save")]
     NoContent(LogicalPath),
@@ -170,7 +173,7 @@ pub enum AuthoringError {
 
 categories!(AuthoringError {
     .0: Repository, Metadata;
-    Validation: Exists, NoContent, OtherNames, Template, Entries, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
+    Validation: Exists, DeclaredElsewhere, NoContent, OtherNames, Template, Entries, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
         SecretStoreMissing, SecretInList, NoAttributes, NotASecret, NeverDetected, WholeAndAttributes, SecretKey, Encode,
         Declare, Path, SecretType;
 });

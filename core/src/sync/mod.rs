@@ -154,11 +154,20 @@ pub async fn undeclared(
     let candidates = Candidates::new(remote);
     let mut undeclared = BTreeMap::new();
     for (path, entry) in entries {
-        if !candidates.declare(&path, &entry).await? {
+        if candidates.declared_at(&path, &entry).await?.is_none() {
             undeclared.insert(path, entry);
         }
     }
     Ok(undeclared)
+}
+
+/// Returns the path at which the tree of `remote` declares the resource of the server with the path `path`, if any.
+pub async fn declared_at(
+    remote: &Arc<Remote>,
+    path: &LogicalPath,
+    entry: &Entry,
+) -> Result<Option<LogicalPath>, SyncError> {
+    Candidates::new(remote).declared_at(path, entry).await
 }
 
 /// Applies `plan` and reports the results. `stop` is checked before each request.

@@ -8,7 +8,7 @@ use clap::Args;
 use declarest_core::authoring::{Draft, any_readable};
 use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::{Document, compact};
-use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Subject};
+use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Stated, Subject};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Class, Descriptor, PayloadType, Value};
@@ -60,6 +60,17 @@ impl Item {
             secret_attributes,
             list: false,
             descriptor: None,
+        }
+    }
+
+    /// Returns it as a member of a list.
+    pub fn entry(&self) -> Entry {
+        Entry {
+            alias: self.alias.clone(),
+            remote_id: self.remote_id.clone(),
+            payload: self.payload.clone(),
+            states: Stated::default(),
+            format: None,
         }
     }
 

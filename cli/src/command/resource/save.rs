@@ -1,14 +1,19 @@
 //! `resource save`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::{Args, ValueEnum};
 use declarest_core::authoring::{
-    Attributes, Batch, Draft, SecretOptions, check_names, check_saved_texts, drafts_of, is_list,
+    Attributes, AuthoringError, Batch, Draft, SecretOptions, check_names, check_saved_texts, drafts_of,
+    is_list,
 };
 use declarest_core::metadata::Metadata;
 use declarest_core::path::{LogicalPath, RawPath};
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{Descriptor, PayloadType, Value};
+use declarest_core::repository::{self, Store};
 use declarest_core::secrets::detect;
+use declarest_core::sync::{self, SyncError};
 
 use super::change::Change;
 use super::fetch::{fetch, has_wildcard};
@@ -162,7 +167,9 @@ impl SaveArguments {
     ) -> Result<Vec<Batch>, Failure> {
         let mut batches = Vec::new();
         let view = if self.saves_one() { View::Listed } else { View::Read(&self.exclusions) };
-        for (path, found) in fetch(workspace, target, view, invocation).await? {
+        let store = workspace.store()?;
+        for (path, mut found) in fetch(workspace, target, view, invocation).await? {
+            leave_declared(workspace, &store, &mut found, invocation).await?;
             let batch = match found {
                 Read::Collection(items) if self.saves_one() => single(path, item::payloads(items), None),
                 Read::Collection(items) => {
@@ -258,4 +265,46 @@ fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> 
         drafts: vec![Draft { descriptor, ..Draft::new(path, payload) }],
         observed: false,
     }
+}
+
+/// Leaves out the items that another file declares, because two files of one resource fail. Fails if that is the only
+/// resource. If another file cannot be compared, it does not count.
+async fn leave_declared(
+    workspace: &Workspace<'_>,
+    store: &Store,
+    found: &mut Read,
+    invocation: &Invocation,
+) -> Result<(), Failure> {
+    let remote = workspace.remote()?;
+    let items = match found {
+        Read::Resource(item) => {
+            if repository::resource_file(store.tree(), &item.path)?.is_some() {
+                return Ok(());
+            }
+            return match sync::declared_at(&remote, &item.path, &item.entry()).await {
+                Ok(Some(other)) => Err(AuthoringError::DeclaredElsewhere(item.path.clone(), other).into()),
+                Ok(None) | Err(SyncError::Incomparable(..)) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        }
+        Read::Collection(items) => items,
+    };
+    let mut unsaved = BTreeMap::new();
+    for item in &*items {
+        if repository::resource_file(store.tree(), &item.path)?.is_none() {
+            unsaved.insert(item.path.clone(), item.entry());
+        }
+    }
+    let paths: Vec<LogicalPath> = unsaved.keys().cloned().collect();
+    let undeclared = match sync::undeclared(&remote, unsaved).await {
+        Err(SyncError::Incomparable(..)) => return Ok(()),
+        undeclared => undeclared?,
+    };
+    let declared: BTreeSet<LogicalPath> =
+        paths.into_iter().filter(|path| !undeclared.contains_key(path)).collect();
+    for path in &declared {
+        invocation.messages.note(&format!("{path} not saved: another file declares this resource"));
+    }
+    items.retain(|item| !declared.contains(&item.path));
+    Ok(())
 }

@@ -28,7 +28,7 @@ impl Candidates {
         let list = self.remote.list_for(absent, &collection).await;
         for other in with_another_id(absent, id, &list) {
             let path = other.path(&collection, absent.rules.path_names())?;
-            if !self.declare(&path, other).await? {
+            if self.declared_at(&path, other).await?.is_none() {
                 let doubt = Doubt::AssignedId(id.to_owned(), other.remote_id.clone());
                 return Err(SyncError::Undecided(absent.path.clone(), doubt));
             }

@@ -293,8 +293,12 @@ impl Candidates {
         Ok(None)
     }
 
-    /// Whether the target revision declares the member of a list with the path `path`, at this path or at another one.
-    pub async fn declare(&self, path: &LogicalPath, entry: &Entry) -> Result<bool, SyncError> {
+    /// Returns the path at which the target revision declares the member of a list with the path `path`, if any.
+    pub async fn declared_at(
+        &self,
+        path: &LogicalPath,
+        entry: &Entry,
+    ) -> Result<Option<LogicalPath>, SyncError> {
         let (session, member, listed) = (self.remote.session.clone(), path.clone(), entry.clone());
         let listed = blocking(path.clone(), move || {
             if repository::resource_file(session.tree.as_ref(), &member)?.is_some() {
@@ -305,10 +309,14 @@ impl Candidates {
             Ok(Some(Resource::named(member, rules, payload)?.with_remote_id(&remote_id)))
         })
         .await?;
-        let Some(listed) = listed else { return Ok(true) };
-        let observed = Observed::new(listed.clone(), Some(entry.payload.clone()));
+        let Some(listed) = listed else { return Ok(Some(path.clone())) };
+        // The ids of its parents may differ from their names.
+        let located = self.remote.located(&path.collection()).await?;
+        let moved = located.child(path.name()).ok().filter(|moved| moved != path);
+        let at = moved.map_or_else(|| listed.clone(), |moved| listed.moved(moved));
+        let observed = Observed::new(at, Some(entry.payload.clone()));
         let claimant = self.claimants.find(&listed, &observed, &Beside::All).await;
-        Ok(claimant.map_err(|error| incomparable(path, error))?.is_some())
+        claimant.map_err(|error| incomparable(path, error))
     }
 
     /// Fails if another declared resource than `declared` is the `observed` one.
