@@ -346,6 +346,12 @@ impl Rules {
             || self.observes(OperationName::Update)
     }
 
+    /// Returns whether an update takes values from the content on the server, so that it needs the whole content.
+    pub fn merges(&self) -> bool {
+        let mode = self.resolved.operation(OperationName::Update).mode;
+        matches!(mode, Some(OperationMode::Merge | OperationMode::JsonPatch))
+    }
+
     /// Returns whether templates of `operation` use the content of the resource on the server.
     pub fn observes(&self, operation: OperationName) -> bool {
         let body = self.resolved.operation(operation).body.as_ref();

@@ -79,6 +79,11 @@ impl Call {
 
     /// Returns the request that updates the `observed` resource to `desired`.
     pub fn update(desired: &Resource, observed: &Observed) -> Result<Self, SyncError> {
+        let rules = &observed.at.rules;
+        let is_listed = observed.payload.is_some() && observed.read_at.is_none();
+        if is_listed && rules.merges() && !rules.reads_from_list() {
+            return Err(SyncError::OnlyListed(desired.path.clone()));
+        }
         let at = observed.addressed();
         Ok(Self::update_at(desired, &at, observed.payload.as_ref())?.of_observed(
             OperationName::Update,

@@ -223,6 +223,11 @@ pub enum SyncError {
         "{0}: it keeps changing: {1} times in a row, the server had another version than the one just read; nothing was overwritten"
     )]
     Contended(LogicalPath, u32),
+    /// An update takes values from the content on the server, which only a list shows.
+    #[error(
+        "{0}: only a list shows it, which may leave out attributes that the update would remove; correct operations.get, or state operations.get.from: list if the list shows all attributes"
+    )]
+    OnlyListed(LogicalPath),
     /// The resource was deleted in order to create it again, and was not created, for this reason.
     #[error("{0}: deleted in order to create it again, but not created yet: {1}; a later run creates it")]
     NotRecreated(LogicalPath, &'static str),
@@ -406,7 +411,7 @@ categories!(SyncError {
     .0: Repository, Metadata, Server, Fixed, Taken, NamedWrite, Secret, Incomplete;
     .1: Undecided, Parent, RefusedRead, NothingShown;
     Validation: NotShown, Renamed, ListCycle, ReadCycle, Enveloped, NoMembers, Unfindable, IdNotSent, Vanished, NotDone,
-        NotSent, MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable;
+        NotSent, MalformedReference, Reference, UnboundedList, DependencyCycle, Incomparable, OnlyListed;
     NotFound: Absent, NoParent;
     Conflict: Exists, AmbiguousName, Contended, NotDeleted, Shared, StillThere, Doubled, Claimed, ParentFailed;
     Transport: Unsure, UnderWay, NotRecreated, NotCompleted, NotAttempted;
