@@ -42,7 +42,7 @@ impl Mirror {
     }
 
     /// Returns the pins whose names begin with `prefix`, sorted by name.
-    fn pins_below(&self, prefix: &str) -> Result<Vec<(String, Revision)>, RepositoryError> {
+    pub fn pins_below(&self, prefix: &str) -> Result<Vec<(String, Revision)>, RepositoryError> {
         // An invalid name must not be part of the pattern, either.
         pin_ref(&format!("{prefix}x"))?;
         let glob = format!("{PINS}{prefix}*");

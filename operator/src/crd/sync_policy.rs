@@ -198,6 +198,10 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_owner: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Identifies the inventory. The revisions of other inventories in a mirror are not used, such as those that a
+    /// former leader attempted.
+    #[serde(rename = "inventoryID", skip_serializing_if = "Option::is_none")]
+    pub inventory_id: Option<String>,
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Conditions,
 }

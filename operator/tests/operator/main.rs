@@ -33,6 +33,7 @@ mod full_disk;
 mod in_process;
 mod interruption;
 mod lifecycle;
+mod inventory;
 mod limits;
 mod metadata;
 mod metrics;

@@ -1,7 +1,9 @@
 //! The inventory of a policy: the revisions that it attempted. It may prune resources that one of them declared.
 //!
-//! The mirror keeps these revisions as pins, below the policy's uid. All functions block on Git and run on the
-//! blocking pool.
+//! The mirror keeps these revisions as pins, below the policy's uid and the id of the inventory in the status. An
+//! inventory that begins has another id, and the pins of the former one stay until the status with the new id is written.
+//! So a status that is not written, or that another process has written since, has its own pins, and no others. All
+//! functions block on Git and run on the blocking pool.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -92,7 +94,6 @@ impl Inventory {
         // A new owner starts with an empty history.
         if past.owner.as_deref() != Some(owner) {
             pins.keep(mirror, "attempted", target)?;
-            pins.advance(mirror, target, &[])?;
             return Ok(Self {
                 base: target.clone(),
                 seen: vec![target.clone()],
@@ -158,38 +159,58 @@ fn known(mirror: &Mirror, revision: Option<&Revision>) -> Result<Option<Revision
 #[derive(Clone, Debug)]
 pub struct Pins {
     uid: String,
+    /// `status.inventoryID`.
+    inventory: Option<String>,
 }
 
 impl Pins {
-    pub fn of(policy: &ObjectMeta) -> Self {
-        Self { uid: policy.uid.clone().unwrap_or_default() }
+    pub fn of(policy: &ObjectMeta, inventory: Option<&String>) -> Self {
+        Self { uid: policy.uid.clone().unwrap_or_default(), inventory: inventory.cloned() }
+    }
+
+    /// Returns the start of the names of the pins of the inventory. Before inventories had ids, it was the uid alone.
+    fn prefix(&self) -> String {
+        let Self { uid, inventory } = self;
+        inventory.as_ref().map_or_else(|| uid.clone(), |inventory| format!("{uid}/{inventory}"))
     }
 
     /// Returns the name of the series of attempted revisions.
     fn seen(&self) -> String {
-        format!("{}/seen", self.uid)
+        format!("{}/seen", self.prefix())
     }
 
     /// Returns the name of the series of revisions before the base.
     fn former(&self) -> String {
-        format!("{}/former", self.uid)
+        format!("{}/former", self.prefix())
     }
 
     fn keep(&self, mirror: &Mirror, role: &str, revision: &Revision) -> Result<(), RepositoryError> {
         mirror.pin(&format!("{}/{role}", self.uid), revision)
     }
 
-    /// Adds a revision to the inventory that begins at `base`. Call it before the policy writes its resources.
+    /// Adds a revision to the inventory that begins at `base`. Call it when the status shows the inventory, and before the
+    /// policy writes its resources.
     pub fn attempt(
         &self,
         mirror: &Mirror,
         base: Option<&str>,
         target: &Revision,
     ) -> Result<(), RepositoryError> {
+        self.drop_others(mirror)?;
         if base == Some(target.as_str()) && mirror.series(&self.seen())?.is_empty() {
             return Ok(());
         }
         mirror.pin_newest(&self.seen(), target, SEEN)
+    }
+
+    /// Removes the pins of other inventories of the policy.
+    fn drop_others(&self, mirror: &Mirror) -> Result<(), RepositoryError> {
+        let (all, own) = (format!("{}/", self.uid), format!("{}/", self.prefix()));
+        let is_other = |name: &str| {
+            !name.starts_with(&own) && name.strip_prefix(&all).is_some_and(|name| name.contains('/'))
+        };
+        let pins = mirror.pins_below(&all)?;
+        pins.iter().filter(|(name, _)| is_other(name)).try_for_each(|(name, _)| mirror.unpin(name))
     }
 
     /// Pins the applied revision, so that the next run can compare with it.
@@ -197,23 +218,22 @@ impl Pins {
         self.keep(mirror, "applied", target)
     }
 
-    /// Starts the inventory again at `target`. Of the revisions before it, keeps those in `declaring`, newest first.
-    pub fn advance(
-        &self,
-        mirror: &Mirror,
-        target: &Revision,
-        declaring: &[Revision],
-    ) -> Result<(), RepositoryError> {
-        if mirror.series(&self.former())? != declaring {
-            mirror.unpin_below(&self.former())?;
-            // The last one is the newest of the series.
-            for revision in declaring.iter().rev() {
-                mirror.pin_newest(&self.former(), revision, SEEN)?;
-            }
+    /// Prepares a new inventory, with the revisions before it that are `declaring` pending resources, newest first. Returns
+    /// its id, with which it begins when the status has it.
+    pub fn advance(&self, mirror: &Mirror, declaring: &[Revision]) -> Result<String, RepositoryError> {
+        let id = new_id();
+        let next = Self { uid: self.uid.clone(), inventory: Some(id.clone()) };
+        // The last one is the newest of the series.
+        for revision in declaring.iter().rev() {
+            mirror.pin_newest(&next.former(), revision, SEEN)?;
         }
-        self.keep(mirror, "base", target)?;
-        mirror.unpin_below(&self.seen())
+        Ok(id)
     }
+}
+
+/// Returns the id of a new inventory.
+pub fn new_id() -> String {
+    format!("{:016x}", fastrand::u64(..))
 }
 
 /// What a run that examines all resources to prune, except for `unexamined` ones, needs to advance the inventory.
@@ -265,7 +285,7 @@ fn is_unreadable(failure: &sync::Failure) -> bool {
 
 /// Removes the pins of a policy that is being deleted from all mirrors of its namespace.
 pub async fn unpin_everywhere(mirrors: &Mirrors, policy: &ObjectMeta) -> Result<(), Failure> {
-    let Pins { uid } = Pins::of(policy);
+    let Pins { uid, .. } = Pins::of(policy, None);
     let namespace = policy.namespace.clone().unwrap_or_default();
     let mirrors = mirrors.of_namespace(&namespace);
     blocking(move || {

@@ -170,6 +170,7 @@ impl Running<'_, '_> {
             self.plan.recurrences = Recurrences::default();
             // What was only observed does not belong to the policy.
             status.inventory_owner = (!observes).then(|| self.owner.clone());
+            status.inventory_id = (!observes).then(inventory::new_id);
         }
         // If the mirror has lost the base, the inventory begins at the next commit that is applied.
         if !observes {
@@ -280,7 +281,7 @@ impl Running<'_, '_> {
     }
 
     fn pins(&self) -> Pins {
-        Pins::of(&self.round.object.metadata)
+        Pins::of(&self.round.object.metadata, self.round.status.inventory_id.as_ref())
     }
 
     async fn execute(
@@ -341,13 +342,14 @@ impl Running<'_, '_> {
         let status = &mut round.status;
         let settling = settling.filter(|_| round.object.spec.mode == SyncMode::Apply);
         let left = settling.and_then(|settling| settling.left(report));
-        let declaring = left.map(|(pending, declaring)| {
-            status.inventory_base_revision = Some(target.to_string());
-            status.inventory_pending = pending;
-            declaring
-        });
         let applied = status.last_applied_repo_revision.as_deref() == Some(target.as_str());
-        pin_reached(pins, mirror, target, applied, declaring).await;
+        let revision = target.clone();
+        let (pending, declaring) = left.unzip();
+        if let Some(id) = pin_reached(pins, mirror, target, applied, declaring).await {
+            status.inventory_id = Some(id);
+            status.inventory_base_revision = Some(revision.to_string());
+            status.inventory_pending = pending.unwrap_or_default();
+        }
         outcome
     }
 }
@@ -363,25 +365,27 @@ fn paths(failed: &[&FailedResource]) -> Vec<LogicalPath> {
     failed.iter().filter_map(|failed| LogicalPath::parse(&failed.path).ok()).collect()
 }
 
-/// Pins the `revision` of a run if it is applied, and advances the inventory to it if the revisions before it that are
-/// still needed, those `declaring` pending resources, are known. A failure only causes a full run later, or a larger
-/// inventory, so it does not fail this run.
+/// Pins the `revision` of a run if it is applied, and prepares an inventory that begins at it if the revisions before it
+/// that are still needed, those `declaring` pending resources, are known. Returns the id of that inventory. A failure only
+/// causes a full run later, or a larger inventory, so it does not fail this run.
 async fn pin_reached(
     pins: Pins,
     mirror: Mirror,
     revision: Revision,
     applied: bool,
     declaring: Option<Vec<Revision>>,
-) {
+) -> Option<String> {
     let pinned = blocking(move || {
         if applied {
             pins.applied(&mirror, &revision)?;
         }
-        declaring.map_or(Ok(()), |declaring| pins.advance(&mirror, &revision, &declaring))
+        declaring.map(|declaring| pins.advance(&mirror, &declaring)).transpose()
     });
-    if let Err(failure) = pinned.await {
+    let warn = |failure: Failure| {
         tracing::warn!(error = failure.message, "cannot pin the revision of the run");
-    }
+        None
+    };
+    pinned.await.unwrap_or_else(warn)
 }
 
 fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
