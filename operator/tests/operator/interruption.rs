@@ -3,10 +3,13 @@
 use std::process::Command;
 use std::time::Duration;
 
+use declarest_operator::crd::SyncPolicyStatus;
+use declarest_operator::crd::sync_policy::RunOutcome;
 use serde_json::{Value, json};
 
+use super::pruning::{Scene, scene};
 use crate::support::git_remote::GitRemote;
-use crate::support::rest_server::{Config, RestServer};
+use crate::support::rest_server::{Config, Matcher, RestServer};
 use crate::support::world::World;
 
 const KILLS: u64 = 20;
@@ -84,4 +87,44 @@ async fn a_state_directory_has_one_operator() {
     // A crash does not leave the lock.
     world.kill();
     world.launch().await;
+}
+
+/// A force-push leads back to the applied commit after a run that was aborted, and the run that corrects it is killed.
+#[tokio::test]
+async fn a_killed_run_that_corrects_an_aborted_one_is_repeated() {
+    let file = |index: usize| format!("items/i{index}/resource.json");
+    let payload = |index: usize, size: usize| json!({"id": format!("i{index}"), "size": size}).to_string();
+    let files: Vec<_> = (0..9).map(|index| (file(index), payload(index, 0))).collect();
+    let files: Vec<_> = files.iter().map(|(file, payload)| (&**file, &**payload)).collect();
+    let mut scene = scene(&files).await;
+    let applied = scene.git.head();
+    let sizes = |scene: &Scene| -> Vec<Value> {
+        (0..9).map(|index| scene.server.get(&format!("/items/i{index}")).unwrap()["size"].clone()).collect()
+    };
+    // The first run is aborted.
+    let held = scene.server.hold(Matcher::new("PUT", "/items/i8"));
+    for index in 0..9 {
+        scene.git.write(&file(index), payload(index, 1));
+    }
+    scene.push("other sizes").await;
+    let written = async || (sizes(&scene).iter().filter(|size| **size == 1).count() == 8).then_some(());
+    scene.world.eventually("the others are written", written).await;
+    scene.git.reset_to(&applied);
+    scene.git.force_push();
+    scene.world.notify().await;
+    scene.world.fetched(&applied).await;
+    scene.world.kill();
+    drop(held);
+    // The run that corrects it is killed before its first write.
+    let held = scene.server.hold(Matcher::method("PUT"));
+    scene.world.launch().await;
+    let begun = |status: &SyncPolicyStatus| status.last_attempted_repo_revision.as_ref() == Some(&applied);
+    scene.world.policy("the run at the applied commit begins", begun).await;
+    let writes = async || (scene.server.open() > 0).then_some(());
+    scene.world.eventually("it writes", writes).await;
+    scene.world.kill();
+    drop(held);
+    scene.world.launch().await;
+    scene.ended(&applied, RunOutcome::Succeeded).await;
+    assert_eq!(sizes(&scene), [0; 9]);
 }

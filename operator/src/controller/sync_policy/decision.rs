@@ -130,8 +130,10 @@ fn first_due(situation: &Situation<'_>) -> Decision {
     }
     let Some(base) = base(status) else { return Decision::Full(Trigger::LowDiffConfidence) };
     let moved = *base != fingerprint.revision;
-    // After an aborted run of another revision, a force-push may have led back to the applied one.
-    let strayed = status.last_run_outcome == Some(RunOutcome::Failed) && loses_track(status);
+    // After an aborted run of another revision, a force-push may have led back to the applied one. A run without an end
+    // may have been the full one that follows it.
+    let interrupted = status.next_sync_time.is_none();
+    let strayed = status.last_run_outcome == Some(RunOutcome::Failed) && (interrupted || loses_track(status));
     if strayed || (moved && (!recursive || loses_track(status))) {
         return Decision::Full(Trigger::LowDiffConfidence);
     }
@@ -202,6 +204,7 @@ mod tests {
             last_secret_resource_version_hash: Some("s".to_owned()),
             last_applied_config_hash: Some("p-d".to_owned()),
             last_run_outcome: Some(RunOutcome::Succeeded),
+            next_sync_time: Some(Time(at("2026-11-21T12:04:00Z"))),
             ..SyncPolicyStatus::default()
         }
     }
@@ -243,6 +246,11 @@ mod tests {
     #[case("force-push back to the applied commit after an aborted run", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| {
         s.last_run_outcome = Some(RunOutcome::Failed);
         s.last_attempted_repo_revision = Some("r2".to_owned());
+    }, Decision::Full(Trigger::LowDiffConfidence))]
+    #[case("kill in the run that follows", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| {
+        s.last_run_outcome = Some(RunOutcome::Failed);
+        s.failed_resources.push(failed_resource());
+        s.next_sync_time = None;
     }, Decision::Full(Trigger::LowDiffConfidence))]
     #[case("commit", |_: &mut SyncPolicyStatus, f: &mut Fingerprint| f.revision = "r2".to_owned(), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged })]
     #[case("failures", |s: &mut SyncPolicyStatus, _: &mut Fingerprint| s.failed_resources.push(failed_resource()), Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::Retry })]
@@ -301,11 +309,7 @@ mod tests {
 
     #[test]
     fn resources_that_never_converge_cause_neither_retries_nor_full_runs() {
-        let status = SyncPolicyStatus {
-            last_run_outcome: Some(RunOutcome::PartiallyFailed),
-            next_sync_time: Some(Time(at("2026-11-21T12:04:00Z"))),
-            ..settled()
-        };
+        let status = SyncPolicyStatus { last_run_outcome: Some(RunOutcome::PartiallyFailed), ..settled() };
         assert_eq!(run(&status, &fingerprint(), true), Decision::Settled);
         let fingerprint = Fingerprint { revision: "r2".to_owned(), ..fingerprint() };
         let expected = Decision::Incremental { base: "r1".to_owned(), trigger: Trigger::RevisionChanged };

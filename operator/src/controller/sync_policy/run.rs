@@ -255,7 +255,7 @@ impl Running<'_, '_> {
         status.last_run_observed = observes;
         status.last_trigger = Some(trigger.into_str().to_owned());
         status.last_sync_mode = Some(kind);
-        // The planned time of the last run is not valid for this one.
+        // The planned time of the last run is not valid for this one. Without it, the run has not ended.
         status.next_sync_time = None;
     }
 
