@@ -78,6 +78,9 @@ pub async fn run(session: &Session, selection: Selection, options: &Options, sto
     if whole_scope && reading == Reading::Each {
         session.knowledge.doubt();
     }
+    if whole_scope && stop.reason().is_none() && stop.left_out().is_none() {
+        session.knowledge.note_whole_scope();
+    }
     report
 }
 

@@ -128,3 +128,24 @@ async fn a_killed_run_that_corrects_an_aborted_one_is_repeated() {
     scene.ended(&applied, RunOutcome::Succeeded).await;
     assert_eq!(sizes(&scene), [0; 9]);
 }
+
+/// A new process does not know yet which resources refer to others.
+#[tokio::test]
+async fn a_referenced_resource_is_not_deleted_after_a_restart() {
+    let reference = r#"{"id": "y", "of": "{{ref \"/items/x\" \"/size\"}}"}"#;
+    let mut scene = scene(&[
+        ("items/x/resource.json", r#"{"id": "x", "size": 3}"#),
+        ("items/y/resource.json", reference),
+        ("items/a/resource.json", r#"{"id": "a"}"#),
+        ("items/b/resource.json", r#"{"id": "b"}"#),
+        ("items/c/resource.json", r#"{"id": "c"}"#),
+    ])
+    .await;
+    scene.world.kill();
+    scene.world.launch().await;
+    scene.git.remove("items/x");
+    scene.push("remove x").await;
+    let (_, message) = scene.world.policy_reason("PartialFailure").await;
+    assert!(message.contains("/items/y refers to it; remove the reference first"), "{message}");
+    assert!(scene.server.get("/items/x").is_some());
+}

@@ -55,6 +55,8 @@ struct Known {
     next: Option<Start>,
     /// The resources that refer to values of others, by the paths of the others.
     referrers: HashMap<LogicalPath, HashSet<Referrer>>,
+    /// Whether a run has looked at the whole scope, so that all referrers are known.
+    whole_scope: bool,
 }
 
 /// Where a run begins to read.
@@ -256,6 +258,17 @@ impl Knowledge {
         let above = above.filter_map(|path| known.referrers.get(&path)).flatten();
         let own = known.referrers.get(path).into_iter().flatten();
         own.chain(above.filter(|(_, pointer)| pointer.is_none())).cloned().collect()
+    }
+
+    /// Records that a run has looked at all resources of the scope.
+    pub(crate) fn note_whole_scope(&self) {
+        self.0.lock().whole_scope = true;
+    }
+
+    /// Whether a run has looked at all resources of the scope. Otherwise, a run must look at them before it deletes any,
+    /// because it is not known which resources refer to others.
+    pub fn has_whole_scope(&self) -> bool {
+        self.0.lock().whole_scope
     }
 
     /// Drops the knowledge about lists, so that the next run that uses lists checks them again.

@@ -198,6 +198,7 @@ impl Running<'_, '_> {
             base: self.plan.base.clone(),
             target: self.target.clone(),
             owner: self.owner.clone(),
+            knows_scope: self.plan.knowledge.has_whole_scope(),
             past: Past {
                 owner: status.inventory_owner.clone(),
                 base: revision(&status.inventory_base_revision),

@@ -33,6 +33,8 @@ pub struct Request {
     /// The commit to diff from; `None` selects the whole scope.
     pub base: Option<Revision>,
     pub target: Revision,
+    /// Whether this process has looked at the whole scope.
+    pub knows_scope: bool,
     /// The revisions of earlier runs in the status.
     pub past: Past,
     /// The current owner of the inventory.
@@ -291,6 +293,10 @@ fn incremental(
     if request.prune {
         let Undeclared { gone, hidden } = removed(request, inventory, tree, &prune)?;
         if !hidden.is_empty() {
+            return Ok(None);
+        }
+        // A resource may refer to one of them, and is looked at first.
+        if !gone.is_empty() && !request.knows_scope {
             return Ok(None);
         }
         selection.prune = gone;
