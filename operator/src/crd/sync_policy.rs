@@ -172,7 +172,8 @@ pub struct SyncPolicyStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub drifted_resources: Vec<DriftedResource>,
-    /// Whether the last run deleted nothing because its deletions need approval (pruneLimit, allowEmpty).
+    /// Whether the last run, or the last full run, deleted nothing because its deletions need approval (pruneLimit,
+    /// allowEmpty).
     #[serde(skip_serializing_if = "is_false")]
     pub prune_refused: bool,
     /// Number of consecutive runs that did not succeed.

@@ -9,6 +9,7 @@ mod canaries;
 mod support;
 
 mod admission;
+mod approval;
 mod artifacts;
 mod attached;
 mod canary;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use declarest_core::error::Category;
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::Revision;
-use declarest_core::sync::{self, FailureReason, Report};
+use declarest_core::sync::{self, FailureReason, PruneRefused, Report};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
@@ -32,6 +32,8 @@ const FAILURE_MESSAGE: usize = 512;
 const SHOWN_FAILURES: usize = 3;
 /// The longest wait after a failed run.
 const LONGEST_RETRY: Duration = Duration::from_mins(5);
+/// The message about deletions that an earlier run refused.
+const REFUSED: &str = "pruning was refused; approve it with spec.sync.pruneLimit or spec.sync.allowEmpty";
 
 /// A run and its report.
 pub struct Run<'a> {
@@ -57,7 +59,9 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     let report = run.report;
     let earlier_failures = run.plan.consecutive_failures(status);
     let now = conditions::whole_seconds(now);
-    let succeeded = report.outcome == sync::Outcome::Succeeded && report.prune_refused.is_none();
+    // Only a full run examines refused deletions again.
+    let refused = report.prune_refused.is_some() || run.kind == RunKind::Incremental && status.prune_refused;
+    let succeeded = report.outcome == sync::Outcome::Succeeded && !refused;
     let previous_revision = status.last_applied_repo_revision.clone();
     let recovered = status.consecutive_failures > 0 && succeeded;
     status.resource_stats = Some(stats(report));
@@ -68,7 +72,7 @@ pub fn conclude(status: &mut SyncPolicyStatus, run: &Run<'_>, now: Timestamp) ->
     });
     // Failures.
     remember_failures(status, report);
-    status.prune_refused = report.prune_refused.is_some();
+    status.prune_refused = refused;
     status.unsettled_resources = unsettled::to_status(report);
     let drifted = std::mem::replace(&mut status.drifted_resources, drift::to_status(report));
     if report.outcome != sync::Outcome::Failed {
@@ -238,10 +242,9 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
     let revision = status.last_attempted_repo_revision.as_deref().unwrap_or_default();
     if status.failed_resources.is_empty() {
         return match status.last_run_outcome {
-            Some(RunOutcome::PartiallyFailed) if status.prune_refused => Outcome::new(
-                Reason::PruneRefused,
-                "pruning was refused; approve it with spec.sync.pruneLimit or spec.sync.allowEmpty",
-            ),
+            Some(RunOutcome::PartiallyFailed) if status.prune_refused => {
+                Outcome::new(Reason::PruneRefused, REFUSED)
+            }
             Some(RunOutcome::PartiallyFailed) => {
                 Outcome::new(Reason::NeverConverges, unsettled::message(&status.unsettled_resources))
             }
@@ -257,7 +260,16 @@ fn derived(status: &SyncPolicyStatus) -> Outcome {
         .map(|failed| (failed.path.as_str(), failed.reason.as_str(), failed.message.as_str()))
         .collect();
     let failed = status.resource_stats.map_or(failures.len(), |counts| counts.failed.unsigned_abs() as usize);
-    Outcome::new(Reason::PartialFailure, failure_message(failed, revision, &failures))
+    let refused = status.prune_refused.then_some(REFUSED);
+    Outcome::new(Reason::PartialFailure, with_refusal(failure_message(failed, revision, &failures), refused))
+}
+
+fn with_refusal(mut message: String, refused: Option<&str>) -> String {
+    if let Some(refused) = refused {
+        message.push_str("; ");
+        message.push_str(refused);
+    }
+    message
 }
 
 fn of_run(status: &SyncPolicyStatus, run: &Run<'_>) -> Outcome {
@@ -291,25 +303,30 @@ fn of_report(status: &SyncPolicyStatus, report: &Report, target: &Revision) -> O
             None => Outcome::new(Reason::ReconcileFailed, format!("the run was stopped: {reason}")),
         };
     }
+    let earlier = || status.prune_refused.then(|| REFUSED.to_owned());
+    let refused = report.prune_refused.as_ref().map(refusal).or_else(earlier);
     if !report.failures.is_empty() {
-        return Outcome::new(common_reason(report), failed());
+        return Outcome::new(common_reason(report), with_refusal(failed(), refused.as_deref()));
     }
-    if let Some(refused) = &report.prune_refused {
-        let paths: Vec<&str> = refused.paths.iter().map(LogicalPath::as_str).collect();
-        let more = if refused.count > paths.len() { ", …" } else { "" };
-        let noun = if refused.count == 1 { "resource" } else { "resources" };
-        let message = format!(
-            "nothing was pruned: {} {noun} would be deleted ({}{more}); {}",
-            refused.count,
-            paths.join(", "),
-            refused.why
-        );
-        return Outcome::new(Reason::PruneRefused, message);
+    if let Some(refused) = refused {
+        return Outcome::new(Reason::PruneRefused, refused);
     }
     if !report.unsettled.is_empty() {
         return Outcome::new(Reason::NeverConverges, unsettled::message(&unsettled::to_status(report)));
     }
     succeeded(status)
+}
+
+fn refusal(refused: &PruneRefused) -> String {
+    let paths: Vec<&str> = refused.paths.iter().map(LogicalPath::as_str).collect();
+    let more = if refused.count > paths.len() { ", …" } else { "" };
+    let noun = if refused.count == 1 { "resource" } else { "resources" };
+    format!(
+        "nothing was pruned: {} {noun} would be deleted ({}{more}); {}",
+        refused.count,
+        paths.join(", "),
+        refused.why
+    )
 }
 
 /// Returns the reason of failures. If nothing succeeded and all failures have one cause, the server is at fault, unless
