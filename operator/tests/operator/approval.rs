@@ -1,6 +1,7 @@
 //! Deletions that need approval.
 
 use declarest_operator::crd::SyncPolicyStatus;
+use declarest_operator::crd::sync_policy::RunKind;
 use serde_json::json;
 
 use super::pruning::{Scene, scene};
@@ -47,4 +48,16 @@ async fn a_retry_does_not_approve_refused_deletions() {
     assert_ne!(status.last_applied_repo_revision, Some(revision));
     assert_eq!(scene.server.get("/items/i25").unwrap()["kind"], 2);
     assert_eq!(scene.deleted(), [""; 0]);
+}
+
+/// The limit is a share of the resources that the policy owns, and not of those that changed.
+#[tokio::test]
+async fn replacements_of_changed_resources_are_a_share_of_all() {
+    let scene = items(40, "resource: {replaceOn: [/kind]}\n").await;
+    for index in 0..12 {
+        scene.git.write(&file(index), json!({"id": format!("i{index}"), "kind": 2}).to_string());
+    }
+    let status = scene.applied("12 of 40 are of another kind").await;
+    assert_eq!(status.last_sync_mode, Some(RunKind::Incremental));
+    assert_eq!(scene.deleted().len(), 12);
 }

@@ -18,7 +18,7 @@ use crate::crd::sync_policy::RunKind;
 
 /// Maximum number of targets of an incremental run. With more, the whole scope is compared.
 const MAX_TARGETS: usize = 200;
-/// Number of deletions that never need approval. Up to this number, the resources of the policy are not counted.
+/// Number of deletions that never need approval. Up to this number of changes, the resources of the policy are not counted.
 const FEW: usize = 10;
 /// The most memory of all payloads of removed resources that are not small. They are held during the whole run.
 const LARGE_CANDIDATES: usize = 32 << 20;
@@ -300,11 +300,12 @@ fn incremental(
             return Ok(None);
         }
         selection.prune = gone;
-        // The limit can be a percentage of the owned resources, so they are counted if there are many deletions.
-        if selection.prune.len() > FEW {
-            let declared = repository::resources(tree, scope, request.recursive)?;
-            selection.declared = Some(declared.resources.len() + declared.broken.len());
-        }
+    }
+    // The limit can be a percentage of the owned resources, so they are counted if there may be many deletions. Targets may
+    // be replaced, which is known later.
+    if selection.prune.len() + selection.targeted() > FEW {
+        let declared = repository::resources(tree, scope, request.recursive)?;
+        selection.declared = Some(declared.resources.len() + declared.broken.len());
     }
     Ok(Some(selection))
 }
