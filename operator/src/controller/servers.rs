@@ -12,8 +12,9 @@ use declarest_core::transport::TransportError;
 use http::{HeaderMap, Method, StatusCode};
 use parking_lot::Mutex;
 
+use super::cache::Cache;
 use super::connections;
-use super::context::Context;
+use super::context::{Context, Guarded};
 use super::error::Failure;
 use super::identity::{Built, Identity};
 use super::kind::{Key, Kind as _};
@@ -22,7 +23,8 @@ use super::references::SecretReader;
 use crate::crd::ManagedServer;
 use crate::crd::managed_server::{self, GrantType, HttpAuth, RequestThrottling};
 use crate::leader::Leadership;
-use crate::telemetry::{Metrics, propagate_trace};
+use crate::shard::Namespaces;
+use crate::telemetry::{Metrics, Subject, propagate_trace};
 
 /// The gates and clients in use.
 #[derive(Default)]
@@ -52,8 +54,13 @@ impl Servers {
         let settings = settings(context, server).await?;
         let gate = self.gate(&key, throttling(server.spec.http.request_throttling.as_ref()))?;
         context.metrics.show_gate(key.subject(), &gate);
-        let (metrics, leadership) = (Arc::clone(&context.metrics), context.leadership.clone());
-        let observer = Arc::new(Observer { metrics, leadership, server: key });
+        let observer = Arc::new(Observer {
+            metrics: Arc::clone(&context.metrics),
+            leadership: context.leadership.clone(),
+            servers: context.caches.servers.clone(),
+            namespaces: context.namespaces.clone(),
+            server: key,
+        });
         Client::new(settings, gate, Some(observer)).map_err(|error| invalid(&error))
     }
 
@@ -154,21 +161,60 @@ fn invalid(error: &ServerError) -> Failure {
     Failure::new(reason, format!("spec.http: {error}"))
 }
 
+/// The usual methods. Metadata can state any other text as a method.
+const METHODS: [Method; 7] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
+
+/// Returns the label of a method. Labels have few values, because each one is a series.
+fn method_label(method: &Method) -> &str {
+    if METHODS.contains(method) { method.as_str() } else { "other" }
+}
+
+/// Returns the label of a status. The server can send any number.
+fn code_label(status: Option<&StatusCode>) -> &str {
+    let Some(status) = status else { return "none" };
+    match status.as_u16() / 100 {
+        _ if status.canonical_reason().is_some() => status.as_str(),
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        5 => "5xx",
+        _ => "other",
+    }
+}
+
 /// Records the request metrics of one server, and continues traces in its requests.
 struct Observer {
     metrics: Arc<Metrics>,
     leadership: Leadership,
+    servers: Cache<Guarded<ManagedServer>>,
+    namespaces: Namespaces,
     server: Key,
+}
+
+impl Observer {
+    /// Returns the server, unless it was deleted, or its namespace has left this process. Then its series are removed, and
+    /// a request that ends later must not add one.
+    fn subject(&self) -> Option<Subject<'_>> {
+        let Key { namespace, name } = &self.server;
+        let is_present =
+            self.servers.object(namespace, name).is_some() && !self.namespaces.left(namespace).is_cancelled();
+        is_present.then(|| self.server.subject())
+    }
 }
 
 impl RequestObserver for Observer {
     fn completed(&self, method: &Method, status: Option<StatusCode>, elapsed: Duration) {
-        let code = status.as_ref().map_or("none", StatusCode::as_str);
-        self.metrics.requested(self.server.subject(), method.as_str(), code, elapsed);
+        if let Some(server) = self.subject() {
+            self.metrics.requested(server, method_label(method), code_label(status.as_ref()), elapsed);
+        }
     }
 
     fn throttled(&self, by_server: bool) {
-        self.metrics.throttled(self.server.subject(), by_server);
+        if let Some(server) = self.subject() {
+            self.metrics.throttled(server, by_server);
+        }
     }
 
     fn may_send(&self) -> bool {
@@ -187,13 +233,29 @@ impl RequestObserver for Observer {
             TokenNeed::Forbidden => "forbidden",
             TokenNeed::Dropped => "dropped",
         };
-        self.metrics.token_asked(self.server.subject(), reason, had);
+        if let Some(server) = self.subject() {
+            self.metrics.token_asked(server, reason, had);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
+
+    #[rstest]
+    #[case(Some(204), "204")]
+    #[case(Some(418), "418")]
+    #[case(Some(299), "2xx")]
+    #[case(Some(599), "5xx")]
+    #[case(Some(999), "other")]
+    #[case(None, "none")]
+    fn a_status_has_one_of_few_labels(#[case] status: Option<u16>, #[case] expected: &str) {
+        let status = status.map(|status| StatusCode::from_u16(status).unwrap());
+        assert_eq!(code_label(status.as_ref()), expected);
+    }
 
     #[test]
     fn zero_means_unlimited() {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::support::git_remote::GitRemote;
-use crate::support::rest_server::{Config, RestServer};
+use crate::support::rest_server::{Config, Matcher, RestServer};
 use crate::support::world::World;
 
 pub const METRICS: &str = "--metrics-bind-address=127.0.0.1:0";
@@ -117,4 +117,56 @@ async fn idle_clients_do_not_keep_others_out() {
     assert!(idle.iter().all(Result::is_ok), "{idle:?}");
     let text = tokio::time::timeout(Duration::from_secs(30), scrape(&world)).await.unwrap();
     assert!(text.contains("declarest_operator_"), "{text}");
+}
+
+/// A world with a policy of one item.
+async fn one_item(server: &RestServer, method: &str) -> (World, GitRemote) {
+    let git = GitRemote::new();
+    git.write("items/i1/resource.json", r#"{"id": "i1"}"#);
+    git.write("items/_/metadata.yaml", format!("operations: {{get: {{method: {method}}}}}\n"));
+    git.commit("first");
+    git.push();
+    let world = World::start_with(&[METRICS]).await;
+    world.create_repository(&git.file_url(), Value::Null).await;
+    world.create_server(json!({"baseURL": server.url()})).await;
+    world.create_policy(json!({"source": {"path": "/items"}})).await;
+    (world, git)
+}
+
+/// The author of a file chooses the method, and each value of a label is a series that stays.
+#[tokio::test]
+async fn unusual_methods_share_a_label() {
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let server = RestServer::start(config).unwrap();
+    let (world, _git) = one_item(&server, r#""X{{/id}}""#).await;
+    world.policy("a run ends", |status| status.resource_stats.is_some()).await;
+    let text = scrape(&world).await;
+    let of_requests = |label: &str| {
+        text.lines().any(|line| {
+            line.contains("managed_server_request_duration_seconds_count") && line.contains(label)
+        })
+    };
+    assert!(server.log().iter().any(|request| request.method == "XI1"), "{:?}", server.log());
+    assert!(of_requests(r#"method="other""#) && !text.contains("XI1"), "{text}");
+}
+
+/// The request ends after the server was deleted.
+#[tokio::test]
+async fn a_deleted_server_has_no_series() {
+    let config = Config { collections: vec!["/items".to_owned()], ..Config::default() };
+    let server = RestServer::start(config).unwrap();
+    let held = server.hold(Matcher::any());
+    let (world, _git) = one_item(&server, "GET").await;
+    let sent = async || (server.open() > 0).then_some(());
+    world.eventually("a request is sent", sent).await;
+    world.delete::<ManagedServer>("server").await;
+    let is_shown = |text: &str| {
+        text.lines().any(|line| line.contains("_managed_server_") && line.contains("\"server\""))
+    };
+    let gone = async || (!is_shown(&scrape(&world).await)).then_some(());
+    world.eventually("the series are removed", gone).await;
+    drop(held);
+    world.policy_reason("DependencyInvalid").await;
+    let text = scrape(&world).await;
+    assert!(!is_shown(&text), "{text}");
 }
