@@ -1,6 +1,6 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use declarest_core::error::{Categorized, Category};
 use declarest_core::server::{
@@ -353,4 +353,34 @@ async fn a_cancelled_run_leaves_a_full_queue() {
         assert!(matches!(outcome, Err(ServerError::Cancelled { .. })), "{outcome:?}");
     }
     held.abort();
+}
+
+/// Leads for a while after it is first asked.
+#[derive(Default)]
+struct LeadsFor(OnceLock<Instant>);
+
+impl RequestObserver for LeadsFor {
+    fn completed(&self, _: &Method, _: Option<StatusCode>, _: Duration) {}
+
+    fn throttled(&self, _: bool) {}
+
+    fn may_send(&self) -> bool {
+        self.0.get_or_init(Instant::now).elapsed() < Duration::from_millis(200)
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_waited_for_the_rate_is_not_sent_after_the_lead_is_lost() {
+    let server = Server::start(|_| async {
+        let mut answer = status(307);
+        answer.headers_mut().insert(LOCATION, "/other".parse().unwrap());
+        answer
+    })
+    .await;
+    let throttling = Throttling { requests_per_second: Some(1.0), burst: Some(1), ..Throttling::default() };
+    let gate = Arc::new(Gate::new(&throttling).unwrap());
+    let client = server.observed(&gate, Some(Arc::new(LeadsFor::default())));
+    let error = client.send(&Request::new(Method::GET, "/items")).await.unwrap_err();
+    assert!(matches!(error, ServerError::Cancelled { .. }), "{error}");
+    assert_eq!(server.arrivals().len(), 1);
 }

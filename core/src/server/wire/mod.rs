@@ -507,12 +507,12 @@ impl Sending<'_> {
             exchange_trace.request(prepared.method(), url, wire.auth, prepared.headers(), body);
         }
         let http = wire.http(reach)?;
-        if wire.observer.as_ref().is_some_and(|observer| !observer.may_send()) {
-            return Err(Failed::unsent(call.request.cancelled()));
-        }
         // A redirect is another request to the server, so the rate counts it.
         let paces = self.sent.is_some() && reach != Reach::Stranger;
         if paces && self.clock.stop(call.waited(wire.gate.pace())).await.is_none() {
+            return Err(Failed::unsent(call.request.cancelled()));
+        }
+        if wire.observer.as_ref().is_some_and(|observer| !observer.may_send()) {
             return Err(Failed::unsent(call.request.cancelled()));
         }
         self.sent = Some(Instant::now());
