@@ -20,6 +20,9 @@ use crate::language::template::{
 use crate::path::{LogicalPath, PathNames, url_path};
 use crate::payload::{Class, Descriptor, Object, PayloadType, Value};
 
+/// The maximum length of a method in bytes. The longest registered one has 17.
+const MAX_METHOD: usize = 32;
+
 /// The data of a resource that its operations are rendered from.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
@@ -486,8 +489,8 @@ impl<'a> Evaluation<'a> {
         if name.is_empty() {
             return Ok(default());
         }
-        Method::from_bytes(name.as_bytes())
-            .map_err(|_| self.unusable(field(), &text, "is not an HTTP method; write one such as PATCH"))
+        let method = Method::from_bytes(name.as_bytes()).ok().filter(|_| name.len() <= MAX_METHOD);
+        method.ok_or_else(|| self.unusable(field(), &text, "is not an HTTP method; write one such as PATCH"))
     }
 
     /// Renders the headers. A header whose value is blank is not sent, so a condition in a template can omit it.

@@ -140,6 +140,10 @@ resource: {remoteCollectionPath: \"/kv/{{/region}}{{/descendantCollectionPath}}\
     "method: \"{{/spaced}}\"",
     "/shops/rio: operations.update.method (shops/_/metadata.yaml): \"A B\" is not an HTTP method"
 )]
+#[case(
+    "method: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    "/shops/rio: operations.update.method (shops/_/metadata.yaml): \"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\" is not an HTTP method"
+)]
 fn updates(#[case] operation: &str, #[case] expected: &str) {
     let document = format!("operations: {{update: {{{operation}}}}}");
     let payload = "{n: 3, o: {}, empty: \"\", dots: \"..\", spaced: A B}";
