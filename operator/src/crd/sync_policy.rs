@@ -89,7 +89,7 @@ pub struct Source {
 pub struct SyncOptions {
     /// Delete resources from the server that Git declared while this policy ran and no longer declares.
     pub prune: bool,
-    /// Write all resources in every run, also those that are equal.
+    /// Write all resources in every run, also those that are equal. Mode observe ignores it.
     pub force: bool,
     /// Allow pruning if Git no longer declares any resource below source.path.
     pub allow_empty: bool,
@@ -198,11 +198,11 @@ pub struct SyncPolicyStatus {
     /// inventory starts again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory_owner: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     /// Identifies the inventory. The revisions of other inventories in a mirror are not used, such as those that a
     /// former leader attempted.
     #[serde(rename = "inventoryID", skip_serializing_if = "Option::is_none")]
     pub inventory_id: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Conditions,
 }

@@ -80,3 +80,15 @@ async fn a_commit_that_was_only_observed_does_not_replace_a_lost_base() {
     scene.full_run().await;
     assert!(scene.server.get("/items/x").is_some());
 }
+
+#[tokio::test]
+async fn an_equal_resource_is_not_drift_although_runs_are_forced() {
+    let scene = scene(&[("items/a/resource.json", r#"{"id": "a"}"#)]).await;
+    let observe = json!({"spec": {"mode": "observe", "sync": {"prune": true, "force": true}}});
+    scene.world.patch::<SyncPolicy>("policy", observe).await;
+    let status = scene.world.policy("it observes", |status| {
+        status.last_run_observed && status.last_run_outcome == Some(RunOutcome::Succeeded)
+    });
+    let status = status.await;
+    assert_eq!(status.resource_stats.unwrap().drifted, 0, "{:?}", status.drifted_resources);
+}

@@ -403,7 +403,8 @@ fn options(policy: &SyncPolicy, trigger: Trigger) -> Result<Options, Failure> {
         // A drift check may use lists; every other run reads each resource individually.
         reading: if trigger == Trigger::DriftDue { Reading::Bulk } else { Reading::Each },
         first: trigger == Trigger::InitialSync,
-        force: sync.force,
+        // An equal resource is not drift.
+        force: sync.force && policy.spec.mode == SyncMode::Apply,
         prune_limit,
         allow_empty: sync.allow_empty,
         ..Options::default()
