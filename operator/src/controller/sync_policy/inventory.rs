@@ -26,6 +26,8 @@ use crate::crd::{ManagedServer, ResourceRepository};
 const SEEN: usize = 100;
 /// Maximum number of resources in `status.inventoryPending`. With more, the inventory keeps all of its revisions.
 const PENDING: usize = 50;
+/// The pins that do not belong to one inventory. They only keep commits for the next run.
+const SHARED: [&str; 2] = ["attempted", "applied"];
 
 /// The earlier revisions in the status of a policy.
 #[derive(Clone, Debug, Default)]
@@ -119,7 +121,7 @@ impl Inventory {
             former.extend(known(mirror, Some(&revision))?);
         }
         let pending = past.pending.clone();
-        pins.keep(mirror, "base", &base)?;
+        mirror.pin(&pins.base(), &base)?;
         pins.keep(mirror, "attempted", target)?;
         if let Some(applied) = &applied {
             pins.keep(mirror, "applied", applied)?;
@@ -184,6 +186,11 @@ impl Pins {
         format!("{}/former", self.prefix())
     }
 
+    /// Returns the name of the pin of the base.
+    fn base(&self) -> String {
+        format!("{}/base", self.prefix())
+    }
+
     fn keep(&self, mirror: &Mirror, role: &str, revision: &Revision) -> Result<(), RepositoryError> {
         mirror.pin(&format!("{}/{role}", self.uid), revision)
     }
@@ -196,7 +203,10 @@ impl Pins {
         base: Option<&str>,
         target: &Revision,
     ) -> Result<(), RepositoryError> {
-        self.drop_others(mirror)?;
+        if let Err(error) = self.drop_others(mirror) {
+            // They are not used, and the next run tries again.
+            tracing::warn!(%error, "cannot remove the pins of former inventories");
+        }
         if base == Some(target.as_str()) && mirror.series(&self.seen())?.is_empty() {
             return Ok(());
         }
@@ -206,9 +216,8 @@ impl Pins {
     /// Removes the pins of other inventories of the policy.
     fn drop_others(&self, mirror: &Mirror) -> Result<(), RepositoryError> {
         let (all, own) = (format!("{}/", self.uid), format!("{}/", self.prefix()));
-        let is_other = |name: &str| {
-            !name.starts_with(&own) && name.strip_prefix(&all).is_some_and(|name| name.contains('/'))
-        };
+        let is_other =
+            |name: &str| !name.starts_with(&own) && !SHARED.iter().any(|role| name == format!("{all}{role}"));
         let pins = mirror.pins_below(&all)?;
         pins.iter().filter(|(name, _)| is_other(name)).try_for_each(|(name, _)| mirror.unpin(name))
     }
@@ -218,15 +227,22 @@ impl Pins {
         self.keep(mirror, "applied", target)
     }
 
-    /// Prepares a new inventory, with the revisions before it that are `declaring` pending resources, newest first. Returns
-    /// its id, with which it begins when the status has it.
-    pub fn advance(&self, mirror: &Mirror, declaring: &[Revision]) -> Result<String, RepositoryError> {
+    /// Prepares a new inventory that begins at `target`, with the revisions before it that are `declaring` pending resources,
+    /// newest first. Returns its id, with which it begins when the status has it.
+    pub fn advance(
+        &self,
+        mirror: &Mirror,
+        target: &Revision,
+        declaring: &[Revision],
+    ) -> Result<String, RepositoryError> {
         let id = new_id();
         let next = Self { uid: self.uid.clone(), inventory: Some(id.clone()) };
         // The last one is the newest of the series.
         for revision in declaring.iter().rev() {
             mirror.pin_newest(&next.former(), revision, SEEN)?;
         }
+        // It is pinned here already, so that a full disk does not stop the next run.
+        mirror.pin(&next.base(), target)?;
         Ok(id)
     }
 }

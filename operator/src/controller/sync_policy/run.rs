@@ -380,7 +380,7 @@ async fn pin_reached(
         if applied {
             pins.applied(&mirror, &revision)?;
         }
-        declaring.map(|declaring| pins.advance(&mirror, &declaring)).transpose()
+        declaring.map(|declaring| pins.advance(&mirror, &revision, &declaring)).transpose()
     });
     let warn = |failure: Failure| {
         tracing::warn!(error = failure.message, "cannot pin the revision of the run");
