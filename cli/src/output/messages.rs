@@ -105,6 +105,11 @@ impl Messages {
         self.known.lock().given.extend(secrets);
     }
 
+    /// Returns the secrets that are redacted, without those of readers.
+    pub fn hidden(&self) -> Vec<Secret> {
+        self.known.lock().given.clone()
+    }
+
     /// Redacts all secrets that this reader reads from now on.
     pub fn hide_read(&self, reader: &SecretReader) {
         self.known.lock().readers.push(reader.clone());

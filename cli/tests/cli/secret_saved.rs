@@ -200,6 +200,11 @@ fn a_secret_that_is_not_there_cannot_be_shown() {
     r#"{"id": "ana", "keys": [{"pin": "***"}]}"#,
     "/users/ana:/keys/0/pin"
 )]
+#[case::in_a_text(
+    "resource: {secretAttributes: [/url]}",
+    r#"{"id": "ana", "url": "postgres://ana:***@db"}"#,
+    "/users/ana:/url"
+)]
 #[case::whole("resource: {secret: true}", r#"{"id": "ana", "pin": "***"}"#, "/users/ana:.")]
 fn a_mask_does_not_replace_a_stored_secret(#[case] metadata: &str, #[case] live: &str, #[case] key: &str) {
     let world = World::with_store(&["/users"], &[("users/_/metadata.yaml", metadata)]);
@@ -209,4 +214,25 @@ fn a_mask_does_not_replace_a_stored_secret(#[case] metadata: &str, #[case] live:
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(world.run(&["secret", "get", key]).stdout.trim_end(), "s3cr3t");
     assert!(!world.declared("users/ana/resource.json").unwrap().contains("***"));
+}
+
+/// The server shows the token of the request.
+#[rstest]
+#[case::save(&["resource", "save", "/apps/a"])]
+#[case::collection(&["resource", "save", "/apps/"])]
+#[case::import(&["import", "/apps"])]
+fn a_credential_of_the_context_is_not_written_in_plain_text(#[case] command: &[&str]) {
+    let world = world(&[("apps/_/metadata.yaml", "resource: {id: /id}\n")]);
+    let catalogue = world.home.read(".declarest/configs/contexts.yaml");
+    let with_token = catalogue.replacen("value: v}", "value: Bearer t0ken-12345}", 1);
+    assert_ne!(catalogue, with_token);
+    world.home.write(".declarest/configs/contexts.yaml", &with_token);
+    world.live("/apps/a", r#"{"id": "a", "note": "curl -H 'X: t0ken-12345'"}"#);
+    let run = world.run(command);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.to_string().contains("/apps/a: /note"), "{run}");
+    assert_eq!(world.declared("apps/a/resource.json"), None);
+    let run = world.run(&[command, &["--secret-attributes"]].concat());
+    assert_eq!(run.code, 0, "{run}");
+    assert!(!world.declared("apps/a/resource.json").unwrap().contains("t0ken"));
 }

@@ -139,11 +139,38 @@ fn the_file_keeps_what_the_server_masks(#[case] args: &[&str]) {
     place.server.put("/users/bo", json!({"name": "bo", "value": "canary"}));
     let run = place.home.run(args);
     assert_eq!(run.code, 0, "{run}");
-    assert!(run.stderr.contains("the server masks /password, and an update"), "{run}");
+    assert!(run.stderr.contains("the server masks /password or a part of it, and an update"), "{run}");
     assert!(run.stderr.contains("state /value in resource.writeOnlyAttributes"), "{run}");
     let kept = json!({"name": "ana", "size": 2, "password": "{{secret .}}", "value": "***", "list": ["***"]});
     assert_eq!(place.ana(), kept);
     assert_eq!(place.run(&["secret", "get", "users/ana:/password"]).stdout.trim_end(), "canary");
+}
+
+/// Only the password is masked, in a URL or in a text that is JSON.
+#[rstest]
+#[case::url("db://ana:***@x", "db://ana:canary@x", "db://ana:canary@x")]
+#[case::json(
+    r#"{"password":"***","size":1}"#,
+    r#"{"password":"canary","size":1}"#,
+    r#"{"password":"canary","size":1}"#
+)]
+#[case::other_text("db://ana:***@y", "db://ana:canary@x", "db://ana:***@y")]
+fn the_file_keeps_texts_of_which_the_server_masks_a_part(
+    #[case] shown: &str,
+    #[case] declared: &str,
+    #[case] kept: &str,
+) {
+    let ana = json!({"name": "ana", "at": declared}).to_string();
+    let files = [
+        ("users/_/metadata.yaml", "resource: {id: /name, alias: /name}\n"),
+        ("users/ana/resource.json", &*ana),
+    ];
+    let answer = |request: &Request, store: &mut Store| request.rest(store, Ids::Stated("name"));
+    let place = Place::new(ApiServer::start(&["/users"], answer), &files);
+    place.server.put("/users/ana", json!({"name": "ana", "at": shown}));
+    let run = place.run(&["resource", "save", "/users/ana", "--force", "--allow-plaintext"]);
+    assert_eq!((run.code, place.ana()), (0, json!({"name": "ana", "at": kept})), "{run}");
+    assert!(run.stderr.contains("state /at in resource.writeOnlyAttributes"), "{run}");
 }
 
 #[test]

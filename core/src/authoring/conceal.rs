@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::declare::{self, Declaration};
 use super::items::{is_list, items_of, name, names_itself};
-use super::masked::{holds_mask, is_mask};
+use super::masked::{has_mask, holds_mask, is_mask};
 use super::{AuthoringError, Batch, Draft, stored};
 use crate::metadata::{Metadata, Rules};
 use crate::path::LogicalPath;
-use crate::payload::pointer::{Pointer, array_index};
+use crate::payload::pointer::{Pointer, array_index, places};
 use crate::payload::{Descriptor, Value, encode};
 use crate::repository::{Save, Store};
 use crate::secrets::{
@@ -39,6 +39,8 @@ pub struct SecretOptions {
     pub allow_plaintext: bool,
     /// Whether a secret store is configured.
     pub has_store: bool,
+    /// The credentials of the user. Servers may show them, such as the token of a request in the list of tokens.
+    pub credentials: Vec<Secret>,
 }
 
 /// Drafts without their secrets, and the steps that store and declare these secrets.
@@ -137,7 +139,7 @@ impl Candidate {
             check_items(metadata, &draft, &rules)?;
         }
         let nothing = draft.payload.is_null() || is_whole_placeholder(&draft.payload);
-        let likely = if whole || nothing { Vec::new() } else { detect(&draft.payload) };
+        let likely = if whole || nothing { Vec::new() } else { likely(&draft.payload, &options.credentials) };
         Ok(Self { draft, rules, whole: whole && !nothing, likely })
     }
 
@@ -298,6 +300,24 @@ pub fn is_readable(payload: &Value, attributes: &[Pointer]) -> bool {
     })
 }
 
+/// Returns the places in `payload` that look like secrets, and those of texts that contain one of the `credentials`.
+fn likely(payload: &Value, credentials: &[Secret]) -> Vec<Pointer> {
+    // A header has the token behind the name of a scheme.
+    let tokens = credentials.iter().filter_map(|secret| secret.expose().split_whitespace().next_back());
+    let known: Vec<&str> = tokens.filter(|token| is_distinct(token)).collect();
+    let contains = |part: &Value| part.as_str().is_some_and(|text| known.iter().any(|it| text.contains(it)));
+    let mut likely = detect(payload);
+    let shown = if known.is_empty() { Vec::new() } else { places(payload, &contains) };
+    let further: Vec<_> = shown.into_iter().filter(|at| !likely.contains(at)).collect();
+    likely.extend(further);
+    likely
+}
+
+/// Whether a credential is so long that other texts do not contain it by chance, such as "administrator".
+fn is_distinct(credential: &str) -> bool {
+    credential.len() >= 8 && !credential.chars().all(char::is_alphabetic)
+}
+
 /// Returns whether the payload consists of one placeholder.
 fn is_whole_placeholder(payload: &Value) -> bool {
     find_placeholder(payload).is_some_and(|at| at.is_empty())
@@ -356,7 +376,7 @@ fn conceal_attributes(
                     let what = format!("has the secret {at}");
                     return Err(AuthoringError::SecretStoreMissing { path, what });
                 }
-                let secrets = if is_mask(text) { &mut concealed.masks } else { &mut concealed.secrets };
+                let secrets = if has_mask(text) { &mut concealed.masks } else { &mut concealed.secrets };
                 let secret = Secret::from(std::mem::replace(text, PLACEHOLDER.to_owned()));
                 secrets.push((key(&path, &at.to_string())?, secret));
                 if at.tokens().iter().any(|token| array_index(token).is_some())

@@ -158,8 +158,8 @@ pub enum AuthoringError {
     Path(PathError),
     /// A declared secret is not a string, and would change its type in the secret store.
     #[error(
-        "{path}: the secret {at} is {kind}, but a secret store holds strings only; make it a string, or save it in \
-         plain text with --allow-plaintext"
+        "{path}: the secret {at} is {kind}, but a secret store holds strings only; declare the strings in it, or the whole \
+         resource with resource.secret: true; --allow-plaintext saves it in plain text"
     )]
     SecretType {
         /// The resource.

@@ -34,7 +34,8 @@ impl<'w> Change<'w> {
         secrets: SecretOptions,
     ) -> Result<Self, Failure> {
         let metadata = &workspace.metadata;
-        let secrets = SecretOptions { has_store: workspace.context.secret_store().is_ok(), ..secrets };
+        let has_store = workspace.context.secret_store().is_ok();
+        let secrets = SecretOptions { has_store, credentials: workspace.messages.hidden(), ..secrets };
         let mut concealed = conceal(store, metadata, batches, &secrets)?;
         let drafts = std::mem::take(&mut concealed.drafts).into_iter();
         let prepared = drafts.map(|draft| Prepared::new(store, metadata, draft));
@@ -82,7 +83,7 @@ impl<'w> Change<'w> {
             let more =
                 if let [_] = paths[..] { String::new() } else { format!(" and {} more", paths.len() - 1) };
             messages.warn(&format!(
-                "{}{more}: the server masks {at}, and an update may overwrite the value with the mask; \
+                "{}{more}: the server masks {at} or a part of it, and an update may overwrite the value with the mask; \
                  state {at} in resource.writeOnlyAttributes",
                 paths[0]
             ));

@@ -2,8 +2,9 @@
 //!
 //! In jq, work repeats by recursion, which always calls a definition, and by filters with several outputs, whose
 //! combinations multiply. Variables, arrays, objects, accumulators and updates keep values alive. Each of these places
-//! gets a toll; see [`toll`]. A recursion that has filters as arguments is limited, because each call keeps those of the calls before it. Operators whose results may be much larger than their operands become calls of functions
-//! that check the size first.
+//! gets a toll; see [`toll`]. A recursion that has filters as arguments is limited, because each call keeps those of
+//! the calls before it. Operators whose results may be much larger than their operands become calls of functions that
+//! check the size first.
 //!
 //! Two rules keep the cost of ordinary expressions low. A filter that has at most one output by its syntax does not
 //! need its own toll. If `.` has no other user, as in the body of `reduce` and on the right side of `|=`, jaq changes
