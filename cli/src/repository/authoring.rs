@@ -44,8 +44,8 @@ pub enum Push {
 /// A change of the repository, from the checks before its first write to its commit.
 ///
 /// In a Git repository, a change can begin only if there are no uncommitted changes, so that its commit contains
-/// nothing else. This is checked without the remote, and not before the first commit. In a filesystem repository,
-/// nothing is checked or committed.
+/// nothing else. Before the first commit, uncommitted files that declare resources or metadata are allowed. In a
+/// filesystem repository, nothing is checked or committed.
 ///
 /// Between begin and finish, the caller writes through [`Authoring::store`], or after [`Authoring::lock`]. If a write
 /// fails, earlier writes stay uncommitted, and the next change reports them.

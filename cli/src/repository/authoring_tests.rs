@@ -113,8 +113,14 @@ fn a_filesystem_repository_is_not_committed() {
 #[test]
 fn a_change_needs_a_clean_worktree() {
     let home = Home::new(LOCAL);
-    // Before the first commit, existing files become part of it.
+    // Before the first commit, metadata becomes part of it.
+    home.write("metadata.json", "{}");
     home.write("old", "1");
+    let failure = home.begin(None, Push::Configured).err().unwrap();
+    assert_eq!(failure.category().exit_code(), 2);
+    assert!(failure.message().contains("has no commit yet"), "{}", failure.message());
+    assert!(failure.message().contains("(old)"), "{}", failure.message());
+    fs::remove_file(home.path("work/old")).unwrap();
     assert!(home.change("a", "1", Push::Configured).unwrap().is_some());
     home.write("old", "2");
     home.write("metadata.yaml", "");

@@ -60,8 +60,9 @@ fn before_the_first_commit_all_is_new() {
     home.write("work/a", "1");
     assert_eq!(home.run(&["repository", "reset", "--hard"]).code, 0);
     assert_eq!(home.read("work/a"), "1");
-    assert_eq!(home.run(&["repository", "clean"]).code, 0);
-    assert!(!exists(&home, "work/a"));
+    let run = home.run(&["repository", "clean"]);
+    assert!(run.code == 2 && run.stderr.contains("<home>/work has no commit yet, so all its files"), "{run}");
+    assert_eq!(home.read("work/a"), "1");
 }
 
 #[rstest]

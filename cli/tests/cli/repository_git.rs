@@ -299,3 +299,26 @@ fn a_sparse_checkout_is_refused() {
     assert!(run.stderr.contains("git sparse-checkout disable"), "{run}");
     assert_eq!(home.run(&["resource", "save", "/shops/lima", "-f", r#"{"id": "lima"}"#]).code, 2);
 }
+
+/// A directory that has files before `autoInit` creates the checkout may also hold private files.
+#[rstest]
+#[case(&["resource", "save", "/shops/rio", "-f", r#"{"id": "rio"}"#])]
+#[case(&["resource", "copy", "/shops/ava", "/shops/rio", "--override-attributes", "/id=rio"])]
+fn the_first_commit_does_not_contain_other_files(#[case] args: &[&str]) {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    home.write("work/.env", "TOKEN=1");
+    home.write("work/shops/_/metadata.yaml", "resource: {alias: /id}");
+    home.write("work/shops/ava/resource.json", r#"{"id": "ava"}"#);
+    let run = home.run(args);
+    let message = "<home>/work has no commit yet, and the first one would contain files that declare neither \
+                   resources nor metadata (.env); commit them with \"declarest repository commit\", move them away, \
+                   or list them in .gitignore";
+    assert!(run.code == 2 && run.stderr.contains(message), "{run}");
+    assert!(!exists(&home, "work/shops/rio"));
+    home.write("work/.gitignore", ".env\n");
+    assert_eq!(home.run(args).code, 0);
+    let files = git(&home.path("work"), &["ls-tree", "-r", "--name-only", "HEAD"]);
+    let expected =
+        [".gitignore", "shops/_/metadata.yaml", "shops/ava/resource.json", "shops/rio/resource.json"];
+    assert_eq!(files.lines().collect::<Vec<_>>(), expected);
+}

@@ -320,6 +320,12 @@ pub enum RepositoryError {
     /// A push needs a branch, but HEAD is detached.
     #[error("cannot push {0}: HEAD is detached; check out a branch first")]
     DetachedHead(String),
+    /// All files would be removed, because no commit has any.
+    #[error(
+        "{0} has no commit yet, so all its files would be removed; commit them with \"declarest repository commit\", or \
+         remove them by hand"
+    )]
+    NothingCommitted(String),
     /// A push needs a commit, but the branch has none.
     #[error("cannot push {directory}: branch \"{branch}\" has no commit yet")]
     NoCommit {
@@ -331,6 +337,18 @@ pub enum RepositoryError {
     /// The checkout has uncommitted changes.
     #[error("{directory} has uncommitted changes ({}); commit or discard them first", shortened(files))]
     Uncommitted {
+        /// The directory on disk.
+        directory: String,
+        /// The files, relative to it, sorted.
+        files: Vec<String>,
+    },
+    /// The first commit would contain files that were in the directory before.
+    #[error(
+        "{directory} has no commit yet, and the first one would contain files that declare neither resources nor metadata \
+         ({}); commit them with \"declarest repository commit\", move them away, or list them in .gitignore",
+        shortened(files)
+    )]
+    BeforeFirstCommit {
         /// The directory on disk.
         directory: String,
         /// The files, relative to it, sorted.
@@ -480,7 +498,7 @@ categories!(RepositoryError {
     Validation: OutsidePath, SymlinkEscape, RootNotDirectory, NameNotUtf8, DirectoryName, Hidden, TooLarge, TooManyDirectories,
         Payload, LfsPointer, RootResource, SidecarName, DefaultsName, Extension, InTheWay, InvalidRevision,
         InvalidPin, InvalidUrl, Destination, InvalidBranch, Tls, TlsUnused, Bare, NoRemote, DetachedHead,
-        NoCommit, Uncommitted, NotCommittable, Unfinished, Sparse, Incomplete, NotAnAncestor,
+        NoCommit, NothingCommitted, Uncommitted, BeforeFirstCommit, NotCommittable, Unfinished, Sparse, Incomplete, NotAnAncestor,
         ShallowRemote;
     NotFound: RootMissing, PayloadMissing, ResourceMissing, SidecarMissing, MetadataMissing, RevisionMissing,
         BranchMissing, NotInitialised, RemoteMissing;

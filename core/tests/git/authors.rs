@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, failure};
 
 #[test]
 fn a_commit_holds_everything_but_ignored_files() {
@@ -144,13 +144,13 @@ fn a_clean_leaves_what_head_has_and_what_is_ignored() {
 }
 
 #[test]
-fn a_clean_before_the_first_commit_leaves_nothing() {
+fn a_clean_before_the_first_commit_removes_no_file() {
     let checkout = Checkout::new();
     checkout.worktree();
     checkout.write("dir/staged", "");
     checkout.git(&["add", "."]);
     checkout.write("untracked/deep", "");
-    checkout.worktree().clean().unwrap();
-    assert!(checkout.files().is_empty());
-    assert!(!checkout.worktree().status_offline().unwrap().has_uncommitted());
+    let (category, text) = failure(checkout.worktree().clean());
+    assert!(category == "ValidationError" && text.contains("has no commit yet"), "{text}");
+    assert_eq!(checkout.files(), ["dir/", "dir/staged", "untracked/", "untracked/deep"]);
 }

@@ -59,9 +59,13 @@ impl Worktree {
     }
 
     /// Resets the checkout to HEAD, like a hard reset that also removes untracked files and directories that become
-    /// empty. Ignored files and nested repositories stay.
+    /// empty. Ignored files and nested repositories stay. Fails before the first commit if there are files, because none
+    /// of them could be restored.
     pub fn clean(&self) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
+        if self.head_commit(&repository)?.is_none() && !self.uncommitted(&repository)?.is_empty() {
+            return Err(RepositoryError::NothingCommitted(self.shown()));
+        }
         self.reset_in(&repository, true)?;
         for file in self.statuses(&repository)?.iter().filter(|file| file.status() == Status::WT_NEW) {
             // A directory here is a nested repository.

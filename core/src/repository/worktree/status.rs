@@ -7,6 +7,7 @@ use git2::{Oid, Repository, RepositoryState, Status, StatusOptions, Statuses};
 use serde::{Serialize, Serializer};
 
 use super::super::RepositoryError;
+use super::super::payload_name::{is_defaults, is_metadata, is_payload};
 use super::Worktree;
 use super::origin::tracking_ref;
 
@@ -159,26 +160,31 @@ impl Worktree {
         self.compare(&repository)
     }
 
-    /// Fails if there are uncommitted changes, or a merge has not ended. Does nothing before the first commit. Call it
-    /// before a change that is committed automatically, so that the commit contains nothing else. The remote is not
-    /// contacted.
+    /// Fails if there are uncommitted changes, or a merge has not ended. Does nothing before the first commit. The remote
+    /// is not contacted.
     pub fn require_clean(&self) -> Result<(), RepositoryError> {
-        self.require_clean_except(&[])
+        if self.head()?.is_none() { Ok(()) } else { self.require_clean_except(&[]) }
     }
 
-    /// Like [`Worktree::require_clean`], but changes of the files in `own` are allowed.
+    /// Fails if other files than those in `own` have uncommitted changes, or a merge has not ended. Call it before a
+    /// change that is committed automatically, so that the commit contains nothing else. Before the first commit, it may
+    /// also contain the files that declare resources and metadata, and those of Git. The remote is not contacted.
     pub fn require_clean_except(&self, own: &[String]) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
-        if self.head_commit(&repository)?.is_none() {
-            return Ok(());
-        }
         self.require_finished(&repository)?;
+        let is_first = self.head_commit(&repository)?.is_none();
         let files = self.uncommitted(&repository)?.into_iter().map(|file| file.path);
-        let files: Vec<String> = files.filter(|file| !own.contains(file)).collect();
+        let others = files.filter(|file| !own.contains(file) && !(is_first && is_of_repository(file)));
+        let files: Vec<String> = others.collect();
         if files.is_empty() {
             return Ok(());
         }
-        Err(RepositoryError::Uncommitted { directory: self.shown(), files })
+        let directory = self.shown();
+        Err(if is_first {
+            RepositoryError::BeforeFirstCommit { directory, files }
+        } else {
+            RepositoryError::Uncommitted { directory, files }
+        })
     }
 
     /// Returns the paths of the uncommitted files, relative to the checkout and sorted.
@@ -284,6 +290,16 @@ impl Worktree {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
     }
+}
+
+/// Whether a file declares a resource or metadata, or is one of Git. Directories that had files before `autoInit` created
+/// the checkout may also hold private files.
+fn is_of_repository(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    is_payload(name)
+        || is_metadata(name)
+        || is_defaults(name)
+        || matches!(name, ".gitignore" | ".gitattributes")
 }
 
 #[cfg(test)]
