@@ -78,7 +78,37 @@ impl<'i> Authoring<'i> {
         // A change that another command has begun must not look like one of the user.
         let _lock = authoring.repository.lock()?;
         authoring.require_no_others(&[])?;
+        authoring.require_related()?;
         Ok(authoring)
+    }
+
+    /// Fails if the checkout has no commit, and the branch of its remote has some: the commit of the change would be
+    /// unrelated to them, and could never be pushed. A remote that the change is not pushed to is not contacted.
+    fn require_related(&self) -> Result<(), Failure> {
+        let Repository::Git(worktree) = &self.repository else { return Ok(()) };
+        if worktree.remote().is_none() || worktree.head()?.is_some() {
+            return Ok(());
+        }
+        let context = self.invocation.context()?;
+        let is_pushed = match (self.push, context.repository()?) {
+            (Push::Always, _) => true,
+            (Push::Configured, RepositoryPlace::Git { auto_sync, .. }) => auto_sync,
+            (Push::Configured | Push::Never, _) => false,
+        };
+        let status = if is_pushed {
+            self::worktree(context, Contact::Remote, "a push")?.status(deadline())
+        } else {
+            worktree.status_offline()
+        };
+        match status {
+            Ok(status) if status.behind > 0 => Err(RepositoryUseError::Unrelated {
+                directory: worktree.directory().display().to_string(),
+                branch: worktree.remote().map_or_else(String::new, |remote| remote.branch.clone()),
+            }
+            .into()),
+            // A remote that cannot be reached does not prevent the commit, only its push.
+            _ => Ok(()),
+        }
     }
 
     /// Locks the repository until the change is finished, before its first write. An editor or a server may have taken

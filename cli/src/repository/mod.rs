@@ -42,9 +42,17 @@ pub enum RepositoryUseError {
          \"declarest repository clean\""
     )]
     Uncommitted { changes: RepositoryError },
+    #[error(
+        "{directory} has no commit yet, and the branch \"{branch}\" of its remote has some; run \"declarest repository \
+         refresh\" first"
+    )]
+    Unrelated { directory: String, branch: String },
 }
 
-categories!(RepositoryUseError: Validation);
+categories!(RepositoryUseError {
+    Validation: NotGit, NoRemote, BlankMessage, Uncommitted;
+    Conflict: Unrelated;
+});
 
 /// Whether a command contacts the remote of a repository. Its credentials may need a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

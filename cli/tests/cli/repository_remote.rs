@@ -218,3 +218,21 @@ fn a_refresh_does_not_overwrite_an_ignored_file() {
     assert_ne!(run.code, 0, "{run}");
     assert_eq!(home.read("work/local.env"), "mine");
 }
+
+/// A first commit beside those of the remote could only be pushed by discarding them.
+#[test]
+fn a_new_checkout_does_not_begin_a_history_beside_that_of_its_remote() {
+    let home = home_with_remote();
+    pushed_by_another(&home, "shops/rio/resource.json", "{}");
+    let save = ["resource", "save", "/shops/oslo", "-f", "{\"id\": 1}"];
+    insta::assert_snapshot!(home.run(&save), @r#"
+    exit 5
+    --- stdout
+    --- stderr
+    [ERROR] command execution failed: <home>/work has no commit yet, and the branch "main" of its remote has some; run "declarest repository refresh" first.
+    "#);
+    assert!(!exists(&home, "work/shops"));
+    assert_eq!(home.run(&["repository", "refresh"]).code, 0);
+    assert_eq!(home.run(&save).code, 0);
+    assert_eq!(git(&home.path("origin.git"), &["rev-list", "--count", "main"]), "2");
+}
