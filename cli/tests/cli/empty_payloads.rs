@@ -62,3 +62,20 @@ fn an_answer_without_content_may_mean_absence(#[case] metadata: &str) {
     let run = place.run(&["resource", "apply", "/users/bob"]);
     assert_eq!((run.code, place.server.count("POST")), (0, 1), "{run}");
 }
+
+/// A file of null would be removed, and the next prune would delete the resource.
+#[rstest]
+#[case("yaml", "# later\n")]
+#[case("yaml", "---\n")]
+#[case("json", "null")]
+fn an_empty_payload_is_not_saved(#[case] format: &str, #[case] payload: &str) {
+    let place = shops("resource: {id: /id}", "id: rio\n");
+    place.home.write("given", payload);
+    let given = place.home.path("given").display().to_string();
+    let args = ["resource", "save", "/shops/rio", "--force", "--content-type", format, "-f", &given];
+    let run = place.run(&args);
+    let message = "the payload for /shops/rio has no content, so there is nothing to save; \
+                   \"declarest resource delete /shops/rio --source repository\" removes the file";
+    assert!(run.code == 2 && run.stderr.contains(message), "{run}");
+    assert_eq!(place.home.read("repo/shops/rio/resource.yaml"), "id: rio\n");
+}

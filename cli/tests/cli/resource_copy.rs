@@ -90,16 +90,19 @@ fn an_edited_resource_is_saved() {
 }
 
 #[rstest]
-#[case::text("shops/rio/resource.txt", "hello", 0, "")]
-#[case::structured("shops/rio/resource.yaml", "id: rio\n", 2, "id: rio\n")]
+#[case::text("shops/rio/resource.txt", "hello", "truncate -s 0", 0, "")]
+#[case::structured("shops/rio/resource.yaml", "id: rio\n", "truncate -s 0", 2, "id: rio\n")]
+#[case::comments("shops/rio/resource.yaml", "id: rio\n", "sed -i s/^/#/", 2, "id: rio\n")]
+#[case::null("shops/rio/resource.yaml", "id: rio\n", "sed -i s/.*/null/", 2, "id: rio\n")]
 fn only_a_text_may_be_emptied(
     #[case] file: &str,
     #[case] content: &str,
+    #[case] editor: &str,
     #[case] code: i32,
     #[case] left: &str,
 ) {
     let world = World::new(&["/shops"], &[(file, content)]);
-    let (exit, shown) = edit(&world, "/shops/rio", &["--editor", "truncate -s 0", "--ignore-warnings"], &[]);
+    let (exit, shown) = edit(&world, "/shops/rio", &["--editor", editor, "--ignore-warnings"], &[]);
     assert_eq!(exit, code, "{shown}");
     assert_eq!(world.declared(file).as_deref(), Some(left));
     let message = "the resource /shops/rio is empty after editing; nothing was changed";

@@ -173,9 +173,14 @@ impl Candidates {
         options: &SecretOptions,
     ) -> Result<Self, AuthoringError> {
         let Batch { collection, drafts, observed } = batch;
-        // A store removes the file of a null, which a user can request, but an answer without content does not.
-        if let Some(empty) = drafts.iter().find(|draft| observed && draft.payload.is_null()) {
-            return Err(AuthoringError::NoContent(empty.path.clone()));
+        // A store would remove the file.
+        if let Some(empty) = drafts.iter().find(|draft| draft.payload.is_null()) {
+            let path = empty.path.clone();
+            return Err(if observed {
+                AuthoringError::NoContent(path)
+            } else {
+                AuthoringError::Nothing(path)
+            });
         }
         let drafts = drafts.into_iter().map(|draft| Candidate::of(metadata, draft, options));
         let mut drafts: Vec<Candidate> = drafts.collect::<Result<_, _>>()?;

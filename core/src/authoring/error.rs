@@ -26,6 +26,12 @@ pub enum AuthoringError {
     /// The server shows nothing of the resource, so that saving it would remove its file.
     #[error("the answer of the server for {0} has no content, so there is nothing to save")]
     NoContent(LogicalPath),
+    /// The given payload is null, so that saving it would remove the file.
+    #[error(
+        "the payload for {0} has no content, so there is nothing to save; \"declarest resource delete {0} --source \
+         repository\" removes the file"
+    )]
+    Nothing(LogicalPath),
     /// The content of the resource has another id and another alias.
     #[error(
         "by resource.id and resource.alias, the content of {0} has the names of another resource, which the file would declare; correct both in {file}",
@@ -173,7 +179,8 @@ pub enum AuthoringError {
 
 categories!(AuthoringError {
     .0: Repository, Metadata;
-    Validation: Exists, DeclaredElsewhere, NoContent, OtherNames, Template, Entries, NotAList, Nameless, ItemPath, SeveralItems, Plaintext,
+    Validation: Exists, DeclaredElsewhere, NoContent, Nothing, OtherNames, Template, Entries, NotAList, Nameless, ItemPath,
+        SeveralItems, Plaintext,
         SecretStoreMissing, SecretInList, NoAttributes, NotASecret, NeverDetected, WholeAndAttributes, SecretKey, Encode,
         Declare, Path, SecretType;
 });

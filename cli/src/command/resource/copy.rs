@@ -146,6 +146,10 @@ async fn edit_in(
     }
     let payload = decode_file(format.payload_type, &edited)
         .map_err(|error| Failure::invalid(format!("the edited resource {path}: {error}")))?;
+    // For example, all lines became comments. Saving it would remove the file.
+    if payload.is_null() {
+        return Err(EditorError::Blank(name).into());
+    }
     let draft = Draft { descriptor, text: Some(edited), ..Draft::new(path.clone(), payload) };
     save(&workspace, authoring, draft, false, true).await?;
     Ok(Some(path))
