@@ -55,6 +55,7 @@ mod import_inferred;
 mod init;
 mod interrupt;
 mod late_effects;
+mod links;
 mod list_payloads;
 mod masked_lists;
 mod metadata_keys;

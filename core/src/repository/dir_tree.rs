@@ -9,8 +9,8 @@ use super::{Entry, EntryKind, RepositoryError, Revision, Tree};
 
 /// A directory as a [`Tree`], for the CLI.
 ///
-/// Symbolic links in a name are resolved, and rejected if they lead outside of the root. The view changes if another
-/// program writes to the directory.
+/// Symbolic links in the name of a file are resolved, and rejected if they lead outside of the root. A directory behind a
+/// link is absent, as in a commit. The view changes if another program writes to the directory.
 #[derive(Debug)]
 pub struct DirTree {
     root: PathBuf,
@@ -65,6 +65,16 @@ impl DirTree {
         Ok(place)
     }
 
+    /// Returns the first link in the name of a directory, if any.
+    pub(super) fn link_in(&self, directory: &str) -> Result<Option<String>, RepositoryError> {
+        let (names, mut place) = (segments(directory)?, self.root.clone());
+        let at = names.iter().position(|name| {
+            place.push(name);
+            place.is_symlink()
+        });
+        Ok(at.map(|at| names[..=at].join("/")))
+    }
+
     /// Returns the place on disk with all links resolved; `None` if it does not exist.
     fn resolve(&self, file: &str) -> Result<Option<PathBuf>, RepositoryError> {
         let place = self.root.join(segments(file)?.iter().collect::<PathBuf>());
@@ -102,6 +112,9 @@ fn kind_of(file_type: fs::FileType) -> EntryKind {
 impl Tree for DirTree {
     fn entries(&self, directory: &str) -> Result<Option<Vec<Entry>>, RepositoryError> {
         let Some(place) = self.resolve(directory)? else { return Ok(None) };
+        if self.link_in(directory)?.is_some() {
+            return Ok(None);
+        }
         let listing = match fs::read_dir(&place) {
             Ok(listing) => listing,
             Err(error) if is_absence(&error) => return Ok(None),
@@ -174,7 +187,10 @@ mod tests {
             ("up", EntryKind::Other),
         ];
         assert_eq!(seen, expected);
-        assert_eq!(tree.entries("none").unwrap(), None);
+        symlink("shops", tree.root().join("other")).unwrap();
+        for absent in ["none", "other", "other/rio"] {
+            assert_eq!(tree.entries(absent).unwrap(), None);
+        }
         assert_eq!(tree.entries("shops/rio/resource.yaml").unwrap(), None);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::payload_name::is_reserved_directory;
+use super::payload_name::{is_metadata, is_reserved_directory};
 use super::tree::join;
 use super::walk::Walk;
 use super::{Entry, EntryKind, RepositoryError, Tree};
@@ -178,7 +178,12 @@ fn literal_names<'d>(directories: impl Iterator<Item = &'d (String, Arc<Director
 impl Directory {
     fn look(tree: &dyn Tree, directory: &str) -> Result<Self, RepositoryError> {
         let entries = tree.entries(directory)?.unwrap_or_default();
-        let mut found = Self { resource_document: document_in(&entries, directory), ..Self::default() };
+        let mut found = Self { resource_document: document_in(&entries, directory)?, ..Self::default() };
+        if entries.iter().any(|entry| entry.kind == EntryKind::Other && entry.name == "_") {
+            let reason = "it is a link or another special file, so its metadata would have no effect; replace it with \
+                          a directory";
+            return Err(RepositoryError::InTheWay { file: join(directory, "_"), reason });
+        }
         for entry in entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory) {
             if is_wildcard(&entry.name) {
                 found.wildcards.push(Wildcard::new(&entry.name));
@@ -188,7 +193,7 @@ impl Directory {
         if found.subdirectories.contains("_") {
             let reserved = join(directory, "_");
             let entries = tree.entries(&reserved)?.unwrap_or_default();
-            found.collection_document = document_in(&entries, &reserved);
+            found.collection_document = document_in(&entries, &reserved)?;
         }
         if found.collection_document.is_some() {
             Selector::of_directory(directory).map_err(|source| RepositoryError::DirectoryName {
@@ -258,13 +263,18 @@ pub fn metadata_place(collection: &LogicalPath) -> String {
     }
 }
 
-/// Returns the metadata document among the entries of `directory`.
-fn document_in(entries: &[Entry], directory: &str) -> Option<Arc<str>> {
+/// Returns the metadata document among the entries of `directory`. A document that is not a regular file is an error,
+/// because rules such as `onRemove: keep` would not apply.
+fn document_in(entries: &[Entry], directory: &str) -> Result<Option<Arc<str>>, RepositoryError> {
+    if let Some(other) =
+        entries.iter().find(|entry| entry.kind == EntryKind::Other && is_metadata(&entry.name))
+    {
+        let reason = "it is a link or another special file, so its metadata would have no effect; replace it with a file";
+        return Err(RepositoryError::InTheWay { file: join(directory, &other.name), reason });
+    }
     let has = |name: &str| entries.iter().any(|entry| entry.kind == EntryKind::File && entry.name == name);
-    ["metadata.yaml", "metadata.json"]
-        .into_iter()
-        .find(|name| has(name))
-        .map(|name| join(directory, name).into())
+    let name = ["metadata.yaml", "metadata.json"].into_iter().find(|name| has(name));
+    Ok(name.map(|name| join(directory, name).into()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::metadata_files::is_wildcard;
-use super::payload_name::{is_defaults, is_payload, is_reserved_directory};
+use super::payload_name::{is_defaults, is_inert, is_metadata, is_payload, is_reserved_directory};
 use super::{Entry, EntryKind, RepositoryError, Tree};
 use crate::payload::{Descriptor, PayloadType};
 
@@ -30,6 +30,8 @@ pub enum Unused {
     ResourceOfSeveral,
     /// A defaults file that the metadata document next to it does not include.
     Defaults,
+    /// A link in place of a payload, a metadata document or a directory, or another special file.
+    Special,
 }
 
 impl fmt::Display for UnusedFile {
@@ -41,6 +43,9 @@ impl fmt::Display for UnusedFile {
                 "below \"_\" or a glob, only the documents of collections apply; move it into the directory _ beside it"
             }
             Unused::Defaults => "no metadata document next to it includes it; include it, or remove it",
+            Unused::Special => {
+                "links to directories, payloads and metadata are not followed, and special files are not read; replace it"
+            }
         };
         write!(f, "{} has no effect: {reason}", self.file)
     }
@@ -72,6 +77,14 @@ pub fn unused_files(tree: &dyn Tree, includes: Includes<'_>) -> Result<Vec<Unuse
                 _ => continue,
             };
             unused.push(UnusedFile { file: place(name), reason });
+        }
+        for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Other && !is_inert(&entry.name)) {
+            let file = place(&entry.name);
+            let is_named = is_payload(&entry.name) || is_metadata(&entry.name);
+            // A link to a file may be included by a payload.
+            if is_named || matches!(tree.read(&file), Ok(None) | Err(RepositoryError::SymlinkEscape(_))) {
+                unused.push(UnusedFile { file, reason: Unused::Special });
+            }
         }
         pending.extend(entries.iter().filter(|entry| is_ours(entry)).map(|entry| place(&entry.name)));
     }

@@ -80,6 +80,19 @@ impl Store {
         resource_file(&self.tree, path)
     }
 
+    /// Like [`Store::resource_file`], for a write. Fails if a directory of the path is a link, because the file would be
+    /// that of another resource.
+    fn written_file(&self, path: &LogicalPath) -> Result<Option<ResourceFile>, RepositoryError> {
+        let file = self.resource_file(path)?;
+        match self.tree.link_in(path.relative())? {
+            Some(file) => Err(RepositoryError::InTheWay {
+                file,
+                reason: "it is a symbolic link, and links to directories are not followed; replace it with a directory",
+            }),
+            None => Ok(file),
+        }
+    }
+
     /// Whether there is a resource or a directory at `path`. To protect a resource from being overwritten use
     /// [`Store::get`], because a directory alone is not a declaration.
     pub fn exists(&self, path: &LogicalPath) -> Result<bool, RepositoryError> {

@@ -43,7 +43,7 @@ impl Store {
         save: &Save<'_>,
     ) -> Result<Option<ResourceFile>, RepositoryError> {
         // Stage 1: determine file and content.
-        let existing = self.resource_file(path)?;
+        let existing = self.written_file(path)?;
         let stored =
             if value.is_null() { None } else { Some(save.target(path, value, existing.as_ref())?) };
         let content = stored
@@ -83,7 +83,7 @@ impl Store {
         value: &Value,
         save: &Save<'_>,
     ) -> Result<ResourceFile, RepositoryError> {
-        save.target(path, value, self.resource_file(path)?.as_ref())
+        save.target(path, value, self.written_file(path)?.as_ref())
     }
 
     /// Returns the files that [`Store::save`] would write, relative to the root.
