@@ -126,6 +126,34 @@ fn bash(#[case] words: &[&str], #[case] expected: &str) {
     assert_eq!(replies(&shops(), words), expected);
 }
 
+/// Users of a server choose the names of its resources, and a completed line must not run them.
+#[rstest]
+fn names_of_the_server_are_not_code(
+    #[values("", "'", "\"")] quote: &str,
+    #[values("x$(touch pwned)`touch pwned`", "x';touch pwned;'", "x\";touch pwned;\"", "x\"!! ' é;$HOME")]
+    name: &str,
+) {
+    let world = shops();
+    world.live("/shops/8", &serde_json::json!({"id": "8", "name": name}).to_string());
+    let script = "source <(declarest completion bash); COMP_WORDS=(declarest resource get \"$1/shops/x\"); COMP_CWORD=3; \
+                  __declarest_complete; eval \"set -- $1${COMPREPLY[0]}$1\"; printf '%s' \"$1\"";
+    for locale in ["C", "C.UTF-8"] {
+        let mut shell = world.home.shell(&format!("LC_ALL={locale} exec bash -c \"$SCRIPT\" - \"$QUOTE\""));
+        shell.env("SCRIPT", script).env("QUOTE", quote);
+        let output = shell.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("/shops/{name}/"), "{output:?}");
+    }
+    assert!(!world.home.path("pwned").exists());
+}
+
+#[test]
+fn names_with_control_characters_are_not_candidates() {
+    let world = shops();
+    world.live("/shops/8", r#"{"id": "8", "name": "rio\nnew"}"#);
+    world.live("/shops/9", r#"{"id": "9", "name": "rio\u001b[31m"}"#);
+    assert_eq!(candidates(&world, &["resource", "get", "/shops/r"]), "/shops/rio/\n:6\n");
+}
+
 /// A shell on a terminal of its own that has loaded its script. A missing shell fails the test, unless the variable allows it.
 fn shell(world: &World, start: &str, load: &str) -> Option<Terminal> {
     let program = start.split(' ').next().unwrap();

@@ -82,6 +82,9 @@ fn the_script_for_powershell_follows_the_rules_of_its_language() {
     for operator in ["&&", "||", "??", "?.", " ? "] {
         assert!(!code.contains(operator), "{operator} needs PowerShell 7");
     }
+    // Names of a server are quoted, unless they have none of the characters of the language.
+    assert!(strings.contains(&r"^[\w/:=.-]+$".to_owned()), "{strings:?}");
+    assert!(code.contains("EscapeSingleQuotedStringContent($text)"), "{code}");
     // Arguments are passed as a list, so that spaces and quotes in them need no escapes.
     assert!(code.contains("& declarest __completeNoDesc @words 2>$null"), "{code}");
     assert!(strings.contains(&r"^:\d+$".to_owned()), "{strings:?}");

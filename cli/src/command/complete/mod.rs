@@ -53,7 +53,8 @@ pub fn run(words: &[String], describe: bool, invocation: &Invocation) -> Result<
     let line = Line::new(&root, words);
     let Candidates { mut found, directive } = candidates(&line, words, &root, invocation)
         .unwrap_or(Candidates { found: Vec::new(), directive: ERROR | NO_FILES });
-    found.retain(|(word, _)| word.starts_with(&line.word));
+    // A candidate is one line of the output, and a terminal shows it.
+    found.retain(|(word, _)| word.starts_with(&line.word) && !word.contains(char::is_control));
     let mut text = String::new();
     for (word, description) in found {
         text.push_str(&word);

@@ -2,7 +2,7 @@
 
 __declarest_complete() {
     local -a words=() lines=()
-    local index word value line directive typed joined= quote=
+    local index word value line directive typed rest escaped character joined= quote=
     # Bash splits words at "=" and ":". Join them again.
     for ((index = 1; index <= COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -14,9 +14,13 @@ __declarest_complete() {
             words+=("$word")
         fi
     done
-    typed=${words[${#words[@]} - 1]}
     # The words are as typed. Remove quotes and backslashes.
-    [[ $typed == [\"\']* ]] && quote=1
+    typed=${COMP_WORDS[COMP_CWORD]}
+    [[ $typed == [\"\']* ]] && quote=${typed:0:1}
+    # A quote inside of a word is not supported, because it changes the escapes that a candidate needs.
+    rest=${typed#"$quote"}
+    [[ $quote == "'" ]] || rest=${rest//\\?/}
+    [[ -n $quote && $rest != *"$quote"* || $rest != *[\"\']* ]] || return
     for index in "${!words[@]}"; do
         word=${words[index]#[\"\']}
         words[index]=${word//\\/}
@@ -37,11 +41,18 @@ __declarest_complete() {
     COMPREPLY=()
     for line in "${lines[@]}"; do
         line=${line#"$value"}
-        if [[ -n $quote ]]; then
-            COMPREPLY+=("$line")
+        # Names of a server must not become code.
+        if [[ $quote == "'" ]]; then
+            escaped="'\\''" line=${line//\'/$escaped}
+        elif [[ -n $quote ]]; then
+            for character in '\\' '"' '$' '`'; do
+                escaped=\\$character line=${line//"$character"/$escaped}
+            done
+            escaped="\"'!'\"" line=${line//!/$escaped}
         else
-            COMPREPLY+=("$(printf '%q' "$line")")
+            printf -v line '%q' "$line"
         fi
+        COMPREPLY+=("$line")
     done
     if ((directive & 2)); then
         compopt -o nospace 2>/dev/null

@@ -14,7 +14,10 @@ Register-ArgumentCompleter -Native -CommandName 'declarest' -ScriptBlock {
     $prefix = if ($wordToComplete -match '^(--[^=]*=)') { $Matches[1] } else { '' }
     $lines | Where-Object { $_ -notmatch '^:\d+$' } | ForEach-Object {
         $text = $prefix + $_
-        if ($text -match '\s') { $text = "'" + $text.Replace("'", "''") + "'" }
+        # Names of a server must not become code.
+        if ($text -notmatch '^[\w/:=.-]+$') {
+            $text = "'" + [System.Management.Automation.Language.CodeGeneration]::EscapeSingleQuotedStringContent($text) + "'"
+        }
         [System.Management.Automation.CompletionResult]::new($text, $_, 'ParameterValue', $_)
     }
 }
