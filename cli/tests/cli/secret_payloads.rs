@@ -45,6 +45,26 @@ fn resolve_reverses_mask() {
     "#);
 }
 
+/// The first payload would be resolved with the password of the second one.
+#[test]
+fn mask_does_not_replace_the_secrets_of_another_payload() {
+    let home = home();
+    let mask = |flags: &[&str], password: &str| {
+        with_input(&home, &[&["mask"], flags].concat(), &json!({"password": password}).to_string())
+    };
+    for _ in 0..2 {
+        assert_eq!(mask(&[], "first").code, 0);
+    }
+    let again = mask(&[], "second");
+    let message = "the store has another value for the secret password, which an earlier payload may refer to; replace it with \
+                   --force, or store this value under another key with \"declarest secret set\" and write {{secret \"KEY\"}} in \
+                   the payload";
+    assert!(again.code == 5 && again.stderr.contains(message), "{again}");
+    assert_eq!(run(&home, &["get", "password"]).stdout.trim(), "first");
+    assert_eq!(mask(&["--force"], "second").code, 0);
+    assert_eq!(run(&home, &["get", "password"]).stdout.trim(), "second");
+}
+
 #[test]
 fn normalize_needs_no_store() {
     let home = Home::with_catalogue(

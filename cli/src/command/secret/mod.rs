@@ -31,7 +31,7 @@ pub enum SecretCommand {
     /// Find plaintext values that look like secrets, in a payload or in the repository
     Detect(detect::DetectArguments),
     /// Store the likely secrets of a payload, and print the payload with placeholders
-    Mask(PayloadArguments),
+    Mask(payload::MaskArguments),
     /// Print a payload with values in place of its placeholders
     Resolve(PayloadArguments),
     /// Print a payload with its placeholders in their canonical form
