@@ -352,3 +352,20 @@ fn credentials_that_are_refused() {
     world.server.require_header("K", "other");
     assert_eq!(world.run(&["import"]).code, 4);
 }
+
+/// The secrets of one collection cannot be stored.
+#[test]
+fn a_collection_that_cannot_be_written_does_not_stop_the_others() {
+    let metadata = [("apps/_/metadata.yaml", "{}"), ("shops/_/metadata.yaml", "{}")];
+    let world = World::with_store(&["/apps", "/shops"], &metadata);
+    world.store_secret("other", "value");
+    let other_key = world.home.catalogue().replace("0123456789abcdef0", "fedcba98765432100");
+    world.home.write(".declarest/configs/contexts.yaml", &other_key);
+    world.live("/apps/a", r#"{"id": "a", "password": "s3cr3t"}"#);
+    world.live("/shops/rio", r#"{"id": "rio"}"#);
+    let run = world.run(&["import", "--secret-attributes"]);
+    assert!(run.code == 4 && run.stdout.starts_with("/shops  1 saved\n"), "{run}");
+    assert!(run.stdout.contains("/apps   not imported: cannot decrypt secret file"), "{run}");
+    assert_eq!(world.declared("apps/a/resource.json"), None);
+    assert!(world.declared("shops/rio/resource.json").is_some());
+}

@@ -113,6 +113,7 @@ mod secret_names;
 mod secret_payloads;
 mod secret_saved;
 mod secret_values;
+mod secret_vault;
 mod secrets_of_answers;
 mod server;
 mod server_check;

@@ -54,6 +54,14 @@ impl SecretStore {
         }
     }
 
+    /// Fails if the store cannot have this key, whatever its value. The store is neither read nor written.
+    pub fn check(&self, key: &SecretKey) -> Result<(), StoreError> {
+        match self {
+            Self::File(_) => Ok(()),
+            Self::Vault(store) => Ok(store.check(key)?),
+        }
+    }
+
     /// Stores a value and replaces the previous one of the key.
     pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), StoreError> {
         match self {
@@ -62,11 +70,15 @@ impl SecretStore {
         }
     }
 
-    /// Like [`SecretStore::set`] for several secrets. A file store writes them in one change.
+    /// Like [`SecretStore::set`] for several secrets. All keys are [checked](SecretStore::check) before the first is
+    /// stored. A file store writes them in one change.
     pub async fn set_all(&self, entries: Vec<(SecretKey, Secret)>) -> Result<(), StoreError> {
         match self {
             Self::File(store) => Ok(store.set_all(entries).await?),
             Self::Vault(store) => {
+                for (key, _) in &entries {
+                    store.check(key)?;
+                }
                 for (key, value) in &entries {
                     store.set(key, value).await?;
                 }

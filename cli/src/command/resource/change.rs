@@ -40,7 +40,21 @@ impl<'w> Change<'w> {
         let drafts = std::mem::take(&mut concealed.drafts).into_iter();
         let prepared = drafts.map(|draft| Prepared::new(store, metadata, draft));
         let prepared = prepared.collect::<Result<_, _>>()?;
-        Ok(Self { workspace, store, prepared, concealed })
+        let change = Self { workspace, store, prepared, concealed };
+        change.check_keys()?;
+        Ok(change)
+    }
+
+    /// Fails if the secret store cannot have one of the keys, which the names of resources can cause.
+    fn check_keys(&self) -> Result<(), Failure> {
+        let Concealed { secrets, masks, .. } = &self.concealed;
+        let mut keys = secrets.iter().chain(masks).map(|(key, _)| key).peekable();
+        // A file can have all keys.
+        if keys.peek().is_none() || self.workspace.context.secret_store()?.vault.is_none() {
+            return Ok(());
+        }
+        let store = self.workspace.context.open_secret_store()?;
+        Ok(keys.try_for_each(|key| store.check(key))?)
     }
 
     /// Saves batches and commits them. Without `overwrite`, an existing resource is an error.

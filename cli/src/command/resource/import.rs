@@ -80,11 +80,11 @@ struct Collection {
     existing: usize,
 }
 
-/// The changes of an import, and the numbers of resources by pattern.
+/// The changes of an import, each with its place and its number of resources, and the numbers by pattern.
 #[derive(Default)]
 struct Checked<'w> {
     collections: BTreeMap<String, Collection>,
-    changes: Vec<Change<'w>>,
+    changes: Vec<(Place, usize, Change<'w>)>,
 }
 
 impl<'w> Checked<'w> {
@@ -98,12 +98,26 @@ impl<'w> Checked<'w> {
     ) -> Result<(), Failure> {
         if let Some(change) = change {
             authoring.require_committable(&change.files()?)?;
-            self.changes.push(change);
+            self.changes.push((at.clone(), saved, change));
         }
         let sum = self.collections.entry(at.pattern.clone()).or_default();
         sum.saved += saved;
         sum.existing += existing;
         Ok(())
+    }
+
+    /// Carries the changes out. A change that fails does not stop the others, and its resources are not counted.
+    async fn carry_out(self, crawl: &mut Crawl) -> BTreeMap<String, Collection> {
+        let Self { mut collections, changes } = self;
+        for (at, saved, change) in changes {
+            let Err(failure) = change.carry_out().await else { continue };
+            if let Some(sum) = collections.get_mut(&at.pattern) {
+                sum.saved -= saved;
+            }
+            collections.retain(|pattern, sum| *pattern != at.pattern || sum.saved + sum.existing > 0);
+            crawl.fail(&at, failure);
+        }
+        collections
     }
 }
 
@@ -170,18 +184,11 @@ impl ImportOptions {
         }
         let read_only = crawl.take_read_only(workspace, path)?;
         // Run all checks, so that nothing is written before the last one.
-        let Checked { collections, changes } =
-            self.checked(workspace, authoring, &store, &mut crawl, invocation).await;
+        let checked = self.checked(workspace, authoring, &store, &mut crawl, invocation).await;
         // Write.
         authoring.require_no_others(&written)?;
         // Ctrl-C does not stop it, because the files would stay uncommitted.
-        interrupt::finish(&Stop::default(), async {
-            for change in changes {
-                change.carry_out().await?;
-            }
-            Ok::<_, Failure>(())
-        })
-        .await?;
+        let collections = interrupt::finish(&Stop::default(), checked.carry_out(&mut crawl)).await;
         Ok(Imported { inferred, read_only, ..Imported::new(collections, crawl, invocation) })
     }
 

@@ -74,6 +74,11 @@ impl VaultStore {
         Ok(looked_up.data)
     }
 
+    /// Fails if Vault cannot store a secret under this key. It is not contacted.
+    pub fn check(&self, key: &SecretKey) -> Result<(), VaultError> {
+        self.place.path(key).map(|_| ())
+    }
+
     /// Stores a secret and replaces the current one; a version 2 engine adds a version. Vault limits the length of
     /// values, by default to 1 MiB.
     pub async fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), VaultError> {

@@ -85,7 +85,7 @@ impl Place {
 
     /// Returns the path of a secret in the engine. Fails for keys that Vault rejects on all of them, because Vault's
     /// own errors do not name the key.
-    fn path(&self, key: &SecretKey) -> Result<String, VaultError> {
+    pub(super) fn path(&self, key: &SecretKey) -> Result<String, VaultError> {
         if let Some(obstacle) = obstacle(key.as_str()) {
             return Err(VaultError::Key { key: key.clone(), obstacle });
         }
