@@ -3,19 +3,22 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use declarest_core::error::Category;
+use declarest_core::error::{Categorized as _, Category};
 use declarest_core::path::LogicalPath;
 use declarest_core::repository::resources;
-use declarest_core::secrets::{Scope, SecretKey, secret_placeholders};
+use declarest_core::secrets::{Scope, SecretKey, SecretStore, secret_placeholders};
 use declarest_core::sync::Resource;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::{open, reading};
 use crate::error::Failure;
-use crate::interrupt::block_on_local;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
+
+/// How many secrets are read at once.
+const READS: usize = 16;
 
 #[derive(Debug, Args)]
 pub struct ListArguments {
@@ -36,12 +39,11 @@ pub struct ListArguments {
 pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Failure> {
     let output = invocation.output(OutputPolicy::Adaptive)?;
     let path = arguments.path.optional_target()?.map(|target| target.path);
-    let keys = reading(invocation, async { Ok(open(invocation)?.list().await?) })?;
     if arguments.missing || arguments.unused {
-        let mut shown = arguments.beside_the_repository(path.as_ref(), &keys, invocation)?;
-        shown.sort();
+        let shown = reading(invocation, arguments.beside_the_repository(path.as_ref(), invocation))?;
         return Ok(output.show(&shown, Some(&shown.join("\n")))?);
     }
+    let keys = reading(invocation, async { Ok(open(invocation)?.list().await?) })?;
     let mut shown = match &path {
         None => keys.iter().map(|key| absolute(key.as_str())).collect(),
         Some(path) => of_path(&keys, path, arguments.recursive),
@@ -55,29 +57,60 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
 }
 
 impl ListArguments {
-    /// Returns the keys that only the repository or only the store has. If a path is given, those of resources below it.
-    fn beside_the_repository(
+    /// Returns the keys that only the repository or only the store has, sorted. If a path is given, those of resources
+    /// below it.
+    async fn beside_the_repository(
         &self,
         path: Option<&LogicalPath>,
-        keys: &[SecretKey],
         invocation: &Invocation,
     ) -> Result<Vec<String>, Failure> {
         let root = LogicalPath::root();
         let scope = path.unwrap_or(&root);
-        let referred = referred(&block_on_local(Workspace::local(invocation))?)?;
-        let stored: BTreeSet<&str> = keys.iter().map(SecretKey::as_str).collect();
-        let of_scope = |key: &&str| {
+        let of_scope = |key: &SecretKey| {
             scope.is_root()
                 || key
+                    .as_str()
                     .strip_prefix(scope.relative())
                     .is_some_and(|rest| rest.starts_with(':') || (self.recursive && rest.starts_with('/')))
         };
-        let referred: BTreeSet<&str> = referred.iter().map(SecretKey::as_str).collect();
-        let differing =
-            if self.missing { referred.difference(&stored) } else { stored.difference(&referred) };
+        let store = open(invocation)?;
+        let mut listed: BTreeSet<SecretKey> = store.list().await?.into_iter().collect();
         // Without a path, also keys that do not belong to a resource.
-        Ok(differing.copied().filter(of_scope).map(absolute).collect())
+        listed.retain(of_scope);
+        let mut referred: BTreeSet<SecretKey> =
+            referred(&Workspace::local(invocation).await?)?.into_iter().collect();
+        referred.retain(of_scope);
+        // Vault also lists deleted secrets, and secrets of other programs.
+        if matches!(store, SecretStore::Vault(_)) {
+            let is_relevant = |key: &&SecretKey| referred.contains(*key) == self.missing;
+            for key in without_value(&store, listed.iter().filter(is_relevant), self.missing).await? {
+                listed.remove(&key);
+            }
+        }
+        let differing =
+            if self.missing { referred.difference(&listed) } else { listed.difference(&referred) };
+        let mut shown: Vec<String> = differing.map(|key| absolute(key.as_str())).collect();
+        shown.sort();
+        Ok(shown)
     }
+}
+
+/// Returns those of `keys` that have no value. A key that cannot be read has one, unless the failure is `reported`.
+async fn without_value(
+    store: &SecretStore,
+    keys: impl Iterator<Item = &SecretKey>,
+    reported: bool,
+) -> Result<Vec<SecretKey>, Failure> {
+    let read = |key: SecretKey| async move {
+        match store.get(&key).await {
+            Err(error) if error.category() == Category::NotFound => Ok(Some(key)),
+            Err(error) if reported => Err(error),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    };
+    let keys: Vec<SecretKey> = keys.cloned().collect();
+    let reads = stream::iter(keys).map(read).buffer_unordered(READS);
+    Ok(reads.try_filter_map(|absent| async { Ok(absent) }).try_collect().await?)
 }
 
 /// Returns the keys of all placeholders in the repository.
