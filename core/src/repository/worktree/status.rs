@@ -168,13 +168,14 @@ impl Worktree {
 
     /// Fails if other files than those in `own` have uncommitted changes, or a merge has not ended. Call it before a
     /// change that is committed automatically, so that the commit contains nothing else. Before the first commit, it may
-    /// also contain the files that declare resources and metadata, and those of Git. The remote is not contacted.
+    /// also contain the files that declare resources and metadata, the document of the API, and those of Git. The remote is
+    /// not contacted.
     pub fn require_clean_except(&self, own: &[String]) -> Result<(), RepositoryError> {
         let repository = self.repository()?;
         self.require_finished(&repository)?;
         let is_first = self.head_commit(&repository)?.is_none();
         let files = self.uncommitted(&repository)?.into_iter().map(|file| file.path);
-        let others = files.filter(|file| !own.contains(file) && !(is_first && is_of_repository(file)));
+        let others = files.filter(|file| !(own.contains(file) || is_first && is_of_repository(file)));
         let files: Vec<String> = others.collect();
         if files.is_empty() {
             return Ok(());
@@ -292,14 +293,15 @@ impl Worktree {
     }
 }
 
-/// Whether a file declares a resource or metadata, or is one of Git. Directories that had files before `autoInit` created
-/// the checkout may also hold private files.
+/// Whether a file declares a resource or metadata, describes the API, or is one of Git. Directories that had files before
+/// `autoInit` created the checkout may also hold private files.
 fn is_of_repository(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     is_payload(name)
         || is_metadata(name)
         || is_defaults(name)
         || matches!(name, ".gitignore" | ".gitattributes")
+        || matches!(file, "openapi.json" | "openapi.yaml")
 }
 
 #[cfg(test)]
