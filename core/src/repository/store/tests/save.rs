@@ -285,13 +285,15 @@ fn nothing_outside_is_written_or_read(#[case] at: &str, #[case] file: Option<&st
 }
 
 #[test]
-fn links_inside_are_resolved_for_directories_and_replaced_for_files() {
+fn links_inside_are_rejected_for_directories_and_replaced_for_files() {
     let (root, store) = store(&[("real/x.sh", "shared")]);
     symlink("real", root.path().join("link")).unwrap();
     symlink("x.sh", root.path().join("real/y.sh")).unwrap();
     let sidecars = [sidecar("y.sh", "own")];
     let save = Save { sidecars: &sidecars, ..Save::default() };
-    store.save(&path("/link"), &yaml("{a: 1}"), &save).unwrap();
+    let (category, _) = failure(&store, "/link", &yaml("{a: 1}"), &save);
+    assert_eq!(category, Category::Validation);
+    store.save(&path("/real"), &yaml("{a: 1}"), &save).unwrap();
     assert_eq!(store.get(&path("/real")).unwrap().1, yaml("{a: 1}"));
     assert_eq!(store.read_sidecar(&path("/real"), "x.sh").unwrap(), b"shared");
     assert_eq!(store.read_sidecar(&path("/real"), "y.sh").unwrap(), b"own");
