@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use declarest_core::control::{one_line, visible};
 use declarest_core::metadata::{Change, Comparison, Difference};
 use declarest_core::payload::pointer::Pointer;
 use declarest_core::payload::{PayloadType, Value, encode};
@@ -67,7 +68,7 @@ impl DiffRecord {
 
     /// Returns the record as one line, such as `replace /shops/rio/tier`.
     pub fn line(&self) -> String {
-        format!("{} {}{}", self.operation(), self.resource_path, self.path)
+        one_line(&format!("{} {}{}", self.operation(), self.resource_path, self.path)).into_owned()
     }
 
     /// Returns the path of the resource.
@@ -107,7 +108,7 @@ impl Drift {
 /// Returns the section of a resource: its path, its drift, and a unified diff of its payloads in `format`.
 pub fn section(path: &str, compared: &Comparison, format: PayloadType, style: DiffStyle) -> String {
     let mut text = String::new();
-    let title = format!("{path} [{}]", Drift::of(compared).into_str());
+    let title = format!("{} [{}]", one_line(path), Drift::of(compared).into_str());
     for line in [title.as_str(), "--- repository", "+++ managed-server"] {
         add(&mut text, style, BOLD, line);
     }
@@ -130,8 +131,9 @@ pub fn section(path: &str, compared: &Comparison, format: PayloadType, style: Di
             };
             let parts = change.iter_strings_lossy().map(|(emphasized, part)| {
                 let part = part.trim_end_matches('\n').replace(MARK, "");
+                let part = visible(&part);
                 // Reverse video shows the words that differ from the line on the other side.
-                if style.colour && emphasized { format!("\x1b[7m{part}\x1b[27m") } else { part }
+                if style.colour && emphasized { format!("\x1b[7m{part}\x1b[27m") } else { part.into_owned() }
             });
             add(&mut text, style, colour, &format!("{sign}{}", parts.collect::<String>()));
         }

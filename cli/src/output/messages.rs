@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use declarest_core::control::visible;
+use declarest_core::control::{one_line, visible};
 use declarest_core::error::{Category, clause};
 use declarest_core::secrets::{Redactor, Secret, SecretReader};
 use declarest_core::server::Trace;
@@ -12,6 +12,7 @@ use declarest_core::sync::Step;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use super::render::escaped;
 use super::stderr::to_stderr;
 use crate::error::{Cause, Failure};
 use crate::settings::{ErrorFormat, Settings};
@@ -67,7 +68,7 @@ pub fn error_record(exit_code: u8, cause: &Cause) -> String {
         http_status: cause.http_status,
     };
     // Texts and numbers can be encoded.
-    serde_json::to_string(&record).unwrap_or_default()
+    escaped(serde_json::to_string(&record).unwrap_or_default())
 }
 
 /// A failure for programs.
@@ -133,7 +134,7 @@ impl Messages {
     /// Prints one of several failures of a command.
     pub fn problem(&self, cause: &Cause) {
         match self.errors {
-            ErrorFormat::Text => to_stderr(&self.redacted(&cause.message)),
+            ErrorFormat::Text => to_stderr(&self.line(&cause.message)),
             ErrorFormat::Json => self.record(cause.category.exit_code(), cause),
         }
     }
@@ -159,10 +160,20 @@ impl Messages {
         visible(&self.known.lock().redactor().redact(text)).into_owned()
     }
 
+    /// Returns a message without secrets and control characters. Its further lines are indented, so that a line break in
+    /// a name cannot forge a message.
+    fn line(&self, text: &str) -> String {
+        let redacted = self.redacted(text);
+        let Some((first, further)) = redacted.split_once('\n') else { return redacted };
+        further.split('\n').fold(first.to_owned(), |lines, line| {
+            lines + if line.starts_with("  ") { "\n" } else { "\\n" } + line
+        })
+    }
+
     /// Prints a warning once, unless `--ignore-warnings` is set.
     pub fn warn(&self, warning: &str) {
         if !self.ignore_warnings && self.known.lock().warned.insert(warning.to_owned()) {
-            to_stderr(&format!("{} {}", self.label("WARNING", YELLOW), self.redacted(warning)));
+            to_stderr(&format!("{} {}", self.label("WARNING", YELLOW), self.line(warning)));
         }
     }
 
@@ -194,7 +205,7 @@ impl Messages {
 
     /// Prints that a result is not complete or may not be as requested. No option hides it.
     pub fn note(&self, line: &str) {
-        to_stderr(&self.redacted(line));
+        to_stderr(&self.line(line));
     }
 
     /// Prints what a command did to a resource, unless `--skip-result-message` is set.
@@ -210,6 +221,7 @@ impl Messages {
             Some(Step::Skip) | None => None,
         };
         let line = self.redacted(line);
+        let line = one_line(&line);
         match colour {
             Some(colour) => to_stderr(&format!("\x1b[{colour}m{line}\x1b[0m")),
             None => to_stderr(&line),
@@ -230,9 +242,9 @@ impl Messages {
         if let Some(usage) = failure.usage() {
             to_stderr(usage);
         }
-        let message = self.redacted(failure.message());
+        let message = self.line(failure.message());
         let hint = failure.cause().and_then(|cause| cause.hint.as_deref());
-        let hint = hint.map(|hint| format!("hint: {}", self.redacted(hint)));
+        let hint = hint.map(|hint| format!("hint: {}", self.line(hint)));
         let line = if footer {
             format!("{} command execution failed: {}.", self.label("ERROR", RED), clause(message))
         } else {

@@ -13,6 +13,7 @@ mod stderr;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
+use declarest_core::control::one_line;
 use declarest_core::error::categories;
 use declarest_core::payload::{Descriptor, PayloadError, PayloadType, Value};
 use serde::Serialize;
@@ -146,13 +147,19 @@ impl Output {
     }
 }
 
+/// Returns texts, such as names that a server states, as one line each.
+pub fn lines<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
+    let lines = texts.into_iter().map(|text| one_line(text.as_ref()).into_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Prints paths of resources, as `--output name` does.
 pub fn show_names(paths: &[&str]) -> Result<(), OutputError> {
     print(&names(paths))
 }
 
 fn names(paths: &[&str]) -> Vec<u8> {
-    render::line(paths.join("\n"))
+    render::line(lines(paths))
 }
 
 /// Returns a number of things, such as `1 commit` and `2 commits`.

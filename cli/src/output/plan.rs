@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use declarest_core::control::one_line;
 use declarest_core::metadata::{Change, Difference};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::{PayloadType, Value};
@@ -115,7 +116,7 @@ pub fn text(plan: &Plan, colour: bool) -> String {
 /// Returns the path of the resource, with a note if the request cannot be made.
 fn shown(action: &Action) -> String {
     let failed = if action.is_impossible() { " (failed)" } else { "" };
-    format!("{}{failed}", action.path)
+    format!("{}{failed}", one_line(action.path.as_str()))
 }
 
 /// Returns the last line of a plan. It starts with `Plan:` only if the plan has all resources.
@@ -131,7 +132,7 @@ fn summary(plan: &Plan) -> String {
 
 /// Returns the line about a resource that is not deleted although Git does not declare it.
 pub fn not_deleted(kept: &Kept) -> String {
-    format!("= {} kept: {}", kept.path, kept.reason)
+    one_line(&format!("= {} kept: {}", kept.path, kept.reason)).into_owned()
 }
 
 /// Returns the plan as Markdown for the comment on a pull request, which is at most 60,000 bytes long.
@@ -158,7 +159,8 @@ pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
         }
     }
     let fence = fence(&body);
-    let mut text = format!("{MARKER}\n### Plan for `{path}`\n\nServer `{server}`. {}\n", summary(plan));
+    let (path, server) = (code(path), code(server));
+    let mut text = format!("{MARKER}\n### Plan for {path}\n\nServer {server}. {}\n", summary(plan));
     if !body.is_empty() {
         let _ = write!(text, "\n{fence}diff\n{body}{fence}\n");
     }
@@ -166,24 +168,29 @@ pub fn markdown(plan: &Plan, path: &str, server: &str) -> String {
         let _ = write!(text, "\n{omitted} more resources are not shown.\n");
     }
     for kept in plan.kept.iter().take(LINES) {
-        let _ = write!(text, "\n- **kept** `{}`: {}", kept.path, kept.reason);
+        let _ = write!(text, "\n- **kept** {}: {}", code(kept.path.as_str()), prose(&kept.reason));
     }
     if plan.kept.len() > LINES {
         let _ = write!(text, "\n- {} more resources are kept", plan.kept.len() - LINES);
     }
     for failure in plan.failures.iter().take(LINES) {
-        let message: String = failure.message.replace(['\n', '\r'], " ").chars().take(500).collect();
-        let _ = write!(
-            text,
-            "\n- **failed** `{}`: {}",
-            failure.path,
-            message.replace('<', "&lt;").replace('`', " ")
-        );
+        let message: String = failure.message.chars().take(500).collect();
+        let _ = write!(text, "\n- **failed** {}: {}", code(failure.path.as_str()), prose(&message));
     }
     if plan.failures.len() > LINES {
         let _ = write!(text, "\n- {} more resources failed", plan.failures.len() - LINES);
     }
     text
+}
+
+/// Returns a text as a code span of Markdown.
+fn code(text: &str) -> String {
+    format!("`{}`", one_line(text).replace('`', "'"))
+}
+
+/// Returns a text for a line of Markdown, without code and HTML.
+fn prose(text: &str) -> String {
+    one_line(&text.replace(['\n', '\r'], " ")).replace('<', "&lt;").replace('`', " ")
 }
 
 /// Returns a fence of backticks that does not occur in `body`.
@@ -220,7 +227,7 @@ pub fn differences(action: &Action) -> Vec<String> {
         lines.push(format!("... {} more", action.differences.len() - LINES));
     }
     lines.extend(action.deferred().iter().map(|pointer| format!("{pointer}: set after all other writes")));
-    lines
+    lines.iter().map(|line| one_line(line).into_owned()).collect()
 }
 
 /// Returns a line, and below it those that differ if both values are long.

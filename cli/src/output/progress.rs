@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
-use declarest_core::control::visible;
+use declarest_core::control::one_line;
 use declarest_core::path::LogicalPath;
 use declarest_core::sync::{self, Step};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -91,7 +91,7 @@ impl Progress {
         match &self.display {
             Display::Bar(bar) => {
                 let failures = if failed > 0 { format!(" ({failed} failed)") } else { String::new() };
-                bar.set_message(format!("{}{failures}", visible(path.as_str())));
+                bar.set_message(format!("{}{failures}", one_line(path.as_str())));
                 bar.inc(1);
             }
             Display::Plain if done % total.div_ceil(PARTS).max(1) == 0 || done == total => {

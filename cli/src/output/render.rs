@@ -1,5 +1,7 @@
 //! Encodes results.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use declarest_core::payload::{Descriptor, PayloadType, Value, encode};
@@ -31,7 +33,7 @@ fn ndjson<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
         serde_json::Value::Null => Vec::new(),
         other => vec![other],
     };
-    let lines = items.iter().flat_map(|item| [item.to_string(), "\n".to_owned()]);
+    let lines = items.iter().flat_map(|item| [escaped(item.to_string()), "\n".to_owned()]);
     Ok(lines.collect::<String>().into_bytes())
 }
 
@@ -70,7 +72,24 @@ fn is_structured(descriptor: &Descriptor) -> bool {
 
 fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {
     let text = serde_json::to_string_pretty(value).map_err(failed("json"))?;
-    Ok(if text == "null" { Vec::new() } else { line(text) })
+    Ok(if text == "null" { Vec::new() } else { line(escaped(text)) })
+}
+
+/// Escapes the control characters that JSON allows in texts (RFC 8259 §7), because a terminal would execute them.
+pub fn escaped(json: String) -> String {
+    let is_control = |character: char| character.is_control() && !character.is_ascii_whitespace();
+    if !json.contains(is_control) {
+        return json;
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if is_control(character) {
+            let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
 }
 
 fn yaml<T: Serialize>(value: &T) -> Result<Vec<u8>, OutputError> {

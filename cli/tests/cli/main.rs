@@ -33,6 +33,7 @@ mod context_wizard;
 mod contract;
 mod contract_cluster;
 mod contract_registry;
+mod control_characters;
 mod created_elsewhere;
 mod day;
 mod declared_elsewhere;

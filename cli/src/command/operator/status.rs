@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use declarest_core::control::one_line;
 use serde_json::Value;
 
 use super::objects::{self, Report};
@@ -97,7 +98,9 @@ fn text(reports: &[Report], namespace: Option<&str>, wide: bool) -> String {
         let Some(report) = number.checked_sub(1).map(|index| &reports[index]) else { continue };
         let is_unusable = !wide && report.ready != "True" && report.suspended != Some(true);
         let message = report.message.as_ref().filter(|_| is_unusable);
-        lines.extend(message.into_iter().chain(&report.progress).map(|text| format!("    {text}")));
+        lines.extend(
+            message.into_iter().chain(&report.progress).map(|text| format!("    {}", one_line(text))),
+        );
     }
     lines.join("\n")
 }
@@ -113,7 +116,7 @@ fn cells(report: &Report) -> [String; COLUMNS.len()] {
         or_dash(revision),
         or_dash(report.last_sync.clone()),
         or_dash(report.resources.as_ref().map(counts)),
-        report.message.clone().unwrap_or_default(),
+        report.message.as_deref().map(|text| one_line(text).into_owned()).unwrap_or_default(),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! `declarest repository history`.
 
+use declarest_core::control::one_line;
 use declarest_core::repository::{Author, HistoryFilter, LoggedCommit};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
@@ -102,7 +103,7 @@ fn oneline(commit: &LoggedCommit) -> String {
     /// Enough digits to be unique in practice.
     const DIGITS: usize = 12;
     let hash = commit.revision.as_str();
-    format!("{} {}\n", hash.get(..DIGITS).unwrap_or(hash), commit.subject)
+    format!("{} {}\n", hash.get(..DIGITS).unwrap_or(hash), one_line(&commit.subject))
 }
 
 /// Returns the commit in the format of git-log(1), with the date as RFC 3339.
@@ -110,14 +111,16 @@ fn paragraph(commit: &LoggedCommit) -> String {
     let LoggedCommit { revision, author, subject, body, .. } = commit;
     let date = date(author);
     let mut text = format!(
-        "commit {revision}\nAuthor: {} <{}>\nDate:   {date}\n\n    {subject}\n",
-        author.name, author.email
+        "commit {revision}\nAuthor: {} <{}>\nDate:   {date}\n\n    {}\n",
+        one_line(&author.name),
+        one_line(&author.email),
+        one_line(subject)
     );
     if !body.is_empty() {
         text.push('\n');
     }
     for line in body.lines() {
-        text.push_str(format!("    {line}").trim_end());
+        text.push_str(format!("    {}", one_line(line)).trim_end());
         text.push('\n');
     }
     text

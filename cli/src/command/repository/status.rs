@@ -1,5 +1,6 @@
 //! `declarest repository status`.
 
+use declarest_core::control::one_line;
 use declarest_core::repository::{FileStatus, SyncState, WorktreeStatus};
 use serde::Serialize;
 
@@ -64,9 +65,9 @@ impl Standing {
         if files.is_empty() {
             return format!("{line}\nworktree=clean");
         }
-        let files = files
-            .iter()
-            .map(|file| format!("\n{}{} {}", file.staging.code(), file.worktree.code(), file.path));
+        let files = files.iter().map(|file| {
+            format!("\n{}{} {}", file.staging.code(), file.worktree.code(), one_line(&file.path))
+        });
         format!("{line}\nworktree:{}", files.collect::<String>())
     }
 }

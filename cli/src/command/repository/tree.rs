@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use declarest_core::control::one_line;
+
 use crate::error::Failure;
 use crate::invocation::Invocation;
 use crate::output::OutputPolicy;
@@ -28,7 +30,7 @@ impl Directory {
     fn insert(&mut self, path: &str) {
         let mut place = self;
         for name in path.split('/') {
-            place = place.0.entry(name.to_owned()).or_default();
+            place = place.0.entry(one_line(name).into_owned()).or_default();
         }
     }
 

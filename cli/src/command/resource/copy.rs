@@ -20,7 +20,7 @@ use crate::error::Failure;
 use crate::input::overrides;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
-use crate::output::OutputPolicy;
+use crate::output::{OutputPolicy, lines};
 use crate::repository::{Authoring, MessageArgument, Push};
 use crate::target::{EditArguments, PathArguments, Target, trimmed};
 use crate::workspace::Workspace;
@@ -99,7 +99,7 @@ pub fn edit(arguments: &EditArguments, invocation: &Invocation) -> Result<(), Fa
     match saved {
         Some(path) if invocation.settings.verbosity > 0 => {
             let path = path.as_str();
-            Ok(output.show_about(&[path], &path, Some(path))?)
+            Ok(output.show_about(&[path], &path, Some(&lines([path])))?)
         }
         _ => Ok(()),
     }

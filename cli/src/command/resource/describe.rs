@@ -17,7 +17,7 @@ use crate::error::Failure;
 use crate::input::{InputError, Literals, PayloadArguments};
 use crate::interrupt::{block_on, block_on_local};
 use crate::invocation::Invocation;
-use crate::output::OutputPolicy;
+use crate::output::{self, OutputPolicy};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
@@ -154,7 +154,7 @@ impl Description {
         for Schema { operation, schema } in &self.schemas {
             lines.push(format!("schema of {operation}: {schema}"));
         }
-        lines.join("\n")
+        output::lines(lines)
     }
 }
 

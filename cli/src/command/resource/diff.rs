@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::interrupt::block_on;
 use crate::invocation::Invocation;
 use crate::output::diff::{ALL, DiffRecord, DiffStyle, Drift, section, summary};
-use crate::output::{Output, OutputPolicy, is_closed};
+use crate::output::{Output, OutputPolicy, is_closed, lines};
 use crate::pager;
 use crate::report::ReportArguments;
 use crate::settings::parse_interval;
@@ -122,7 +122,7 @@ async fn differences<'a>(
     let drifting = plan.actions.iter().filter(|action| drift(action) != Drift::Unchanged);
     let drifting: Vec<LogicalPath> = drifting.map(|action| action.path.clone()).collect();
     let text = if arguments.list {
-        names(&drifting).join("\n")
+        lines(names(&drifting))
     } else {
         text(arguments, invocation, &plan, &formats, path.as_str(), (single, targeted))
     };

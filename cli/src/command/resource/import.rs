@@ -18,7 +18,7 @@ use super::read::note_if_as_listed;
 use crate::error::Failure;
 use crate::interrupt::{self, block_on};
 use crate::invocation::Invocation;
-use crate::output::{OutputPolicy, counted};
+use crate::output::{self, OutputPolicy, counted};
 use crate::repository::{Authoring, MessageArgument, Push};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
@@ -428,7 +428,7 @@ impl Imported {
             sum(|one| one.existing),
             self.failed(),
         ));
-        lines.join("\n")
+        output::lines(lines)
     }
 
     /// Returns the numbers of collections that were imported in part or not at all.

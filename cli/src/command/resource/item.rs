@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use declarest_core::authoring::{Draft, any_readable};
+use declarest_core::control::one_line;
 use declarest_core::language::referred::Unread;
 use declarest_core::metadata::document::{Document, compact};
 use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Stated, Subject};
@@ -18,6 +19,7 @@ use declarest_core::sync::{Members, Observed, Resource};
 
 use crate::error::Failure;
 use crate::invocation::Invocation;
+use crate::output;
 use crate::workspace::Workspace;
 
 /// A resource as it was read.
@@ -191,13 +193,9 @@ impl Item {
         })
     }
 
-    /// Returns the line in lists: the alias, padded to `width` characters, and the id.
-    fn line(&self, width: usize) -> String {
-        match (self.alias.as_str(), self.remote_id.as_str()) {
-            ("", _) => self.path.to_string(),
-            (alias, "") => alias.to_owned(),
-            (alias, id) => format!("{alias:width$} ({id})"),
-        }
+    /// Returns the alias, the id and the path as one line each, because the server chooses them.
+    fn names(&self) -> [String; 3] {
+        [&self.alias, &self.remote_id, self.path.as_str()].map(|name| one_line(name).into_owned())
     }
 }
 
@@ -281,30 +279,31 @@ fn entry_rules(path: &LogicalPath, payload: &Value, metadata: &Metadata) -> Resu
     Ok(found)
 }
 
-/// Returns the lines of a list.
+/// Returns the lines of a list: the alias, padded to the longest one, and the id.
 pub fn lines(items: &[Item]) -> String {
-    let width = items.iter().map(|item| item.alias.chars().count()).max().unwrap_or_default();
-    let lines: Vec<String> = items.iter().map(|item| item.line(width)).collect();
-    lines.join("\n")
+    let names: Vec<[String; 3]> = items.iter().map(Item::names).collect();
+    let width = names.iter().map(|[alias, ..]| alias.chars().count()).max().unwrap_or_default();
+    let lines = names.into_iter().map(|[alias, id, path]| match (alias.as_str(), id.as_str()) {
+        ("", _) => path,
+        (_, "") => alias,
+        _ => format!("{alias:width$} ({id})"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the lines of a list with the alias, the id and the path of each resource.
 pub fn wide_lines(items: &[Item]) -> String {
-    let width = |text: fn(&Item) -> &str, title: &str| {
-        items.iter().map(|item| text(item).chars().count()).chain([title.len()]).max().unwrap_or_default()
-    };
-    let (alias, id) = (width(|item| &item.alias, "ALIAS"), width(|item| &item.remote_id, "ID"));
-    let mut lines = vec![format!("{:alias$}  {:id$}  PATH", "ALIAS", "ID")];
-    lines.extend(
-        items.iter().map(|item| format!("{:alias$}  {:id$}  {}", item.alias, item.remote_id, item.path)),
-    );
-    lines.join("\n")
+    let title = ["ALIAS", "ID", "PATH"].map(str::to_owned);
+    let rows: Vec<[String; 3]> = std::iter::once(title).chain(items.iter().map(Item::names)).collect();
+    let [alias, id] =
+        [0, 1].map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default());
+    let lines = rows.iter().map(|row| format!("{:alias$}  {:id$}  {}", row[0], row[1], row[2]));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the paths of resources, one per line.
 pub fn paths(items: &[Item]) -> String {
-    let paths: Vec<&str> = items.iter().map(|item| item.path.as_str()).collect();
-    paths.join("\n")
+    output::lines(items.iter().map(|item| item.path.as_str()))
 }
 
 /// Returns the payloads of resources as an array.

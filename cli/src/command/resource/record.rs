@@ -11,7 +11,7 @@ use declarest_core::sync::{Observed, Remote, Resource};
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::output::Output;
+use crate::output::{Output, lines};
 
 /// One resource of the server and its names.
 #[derive(Debug, Serialize)]
@@ -84,7 +84,7 @@ pub fn show(output: &Output, observed: &[(Resource, Observed)], single: bool) ->
     let records: Vec<Record> =
         observed.iter().map(|(resource, observed)| Record::new(resource, observed)).collect();
     let paths: Vec<&str> = observed.iter().map(|(resource, _)| resource.path.as_str()).collect();
-    let text = output.is_text().then(|| paths.join("\n"));
+    let text = output.is_text().then(|| lines(&paths));
     match (&records[..], single) {
         ([record], true) => Ok(output.show_about(&paths, record, text.as_deref())?),
         _ => Ok(output.show_about(&paths, &records, text.as_deref())?),

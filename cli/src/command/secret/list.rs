@@ -13,7 +13,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use super::{open, reading};
 use crate::error::Failure;
 use crate::invocation::Invocation;
-use crate::output::OutputPolicy;
+use crate::output::{self, OutputPolicy};
 use crate::target::PathArguments;
 use crate::workspace::Workspace;
 
@@ -41,7 +41,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
     let path = arguments.path.optional_target()?.map(|target| target.path);
     if arguments.missing || arguments.unused {
         let shown = reading(invocation, arguments.beside_the_repository(path.as_ref(), invocation))?;
-        return Ok(output.show(&shown, Some(&shown.join("\n")))?);
+        return Ok(output.show(&shown, Some(&output::lines(&shown)))?);
     }
     let keys = reading(invocation, async { Ok(open(invocation)?.list().await?) })?;
     let mut shown = match &path {
@@ -53,7 +53,7 @@ pub fn run(arguments: &ListArguments, invocation: &Invocation) -> Result<(), Fai
         let message = format!("no secret of {path} found; \"declarest secret list\" shows all");
         return Err(Failure::new(Category::NotFound, message));
     }
-    Ok(output.show(&shown, Some(&shown.join("\n")))?)
+    Ok(output.show(&shown, Some(&output::lines(&shown)))?)
 }
 
 impl ListArguments {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use declarest_core::control;
 use serde::Serialize;
 
 use super::check::Checked;
@@ -33,7 +34,8 @@ impl<'c> Report<'c> {
         let mut text = String::new();
         for finding in self.findings {
             let (severity, rule) = (finding.severity.into_str(), finding.rule.into_str());
-            let _ = writeln!(text, "{}: {severity}: {} [{rule}]", place(finding), one_line(&finding.message));
+            let line = format!("{}: {severity}: {} [{rule}]", place(finding), one_line(&finding.message));
+            let _ = writeln!(text, "{}", control::one_line(&line));
             let _ = writeln!(text, "    hint: {}", finding.hint);
         }
         let Self { resources, errors, warnings, .. } = self;
