@@ -1,7 +1,7 @@
 //! `plan`, and `resource apply --plan`.
 
 use rstest::rstest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::environment::Run;
 use crate::terminal::Terminal;
@@ -306,6 +306,29 @@ fn what_does_not_hold_any_more_is_refused(#[case] change: fn(&World), #[case] wh
     assert_eq!(run.code, 5, "{run}");
     assert!(run.stderr.contains("the plan is stale: "), "{run}");
     assert!(run.stderr.contains(what), "{run}");
+    assert!(world.writes().is_empty());
+}
+
+/// A user who reviews the file may expect that an action without a line is not executed.
+#[rstest]
+#[case::removed(|actions: &mut Vec<Value>| drop(actions.remove(1)), "it does not show the action for /shops/oslo")]
+#[case::added(
+    |actions: &mut Vec<Value>| actions.push(json!({"path": "/shops/x", "step": "delete", "reason": "undeclared"})),
+    "it shows an action for /shops/x that was not planned"
+)]
+#[case::value(
+    |actions: &mut Vec<Value>| actions[3]["differences"][0]["desired"] = json!("x"),
+    "it does not show the action for /shops/rio"
+)]
+#[case::twice(|actions: &mut Vec<Value>| actions.push(actions[1].clone()), "it shows an action twice")]
+fn a_file_that_does_not_show_its_actions_is_refused(#[case] edit: fn(&mut Vec<Value>), #[case] what: &str) {
+    let world = shops();
+    let file = saved(&world);
+    let mut content: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    edit(content["plan"]["actions"].as_array_mut().unwrap());
+    std::fs::write(&file, content.to_string()).unwrap();
+    let run = world.run(&["resource", "apply", "--plan", &file]);
+    assert!(run.code == 2 && run.stderr.contains(&format!("the plan file was edited: {what}")), "{run}");
     assert!(world.writes().is_empty());
 }
 

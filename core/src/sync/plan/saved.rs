@@ -2,7 +2,7 @@
 //!
 //! A file shows the actions of its plan, without secrets. It also contains a seal, which is a digest of the server, the
 //! revision, the actions with their reasons, the differences, and the requests. To execute the file, the run plans
-//! again and compares the seals.
+//! again and compares the seals. It also compares the actions that the file shows, because people approve those.
 //!
 //! The seal covers secrets, so that a changed secret is detected. It is salted and stretched, so that a reader of the
 //! file can test guesses of a secret only slowly, and without precomputed tables.
@@ -114,11 +114,14 @@ pub struct Steps {
     actions: Vec<SavedAction>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 struct SavedAction {
     path: String,
     step: Step,
     reason: Reason,
+    /// What else the file shows, such as the differences.
+    #[serde(flatten)]
+    shown: serde_json::Map<String, serde_json::Value>,
 }
 
 /// The reason why a plan file is not written or not executed.
@@ -130,6 +133,9 @@ pub enum SavedPlanError {
     /// The input of the plan has changed.
     #[error("the plan is stale: {0}; create a new one")]
     Moved(String),
+    /// The file does not show the actions that it was made with.
+    #[error("the plan file was edited: {0}; a plan is only applied as a whole, so create a new one")]
+    Edited(String),
     /// The plan does not have the input of a seal.
     #[error("the plan cannot be saved: {0}")]
     Unsealable(&'static str),
@@ -138,7 +144,7 @@ pub enum SavedPlanError {
 impl Categorized for SavedPlanError {
     fn category(&self) -> Category {
         match self {
-            Self::Unreadable(..) => Category::Validation,
+            Self::Unreadable(..) | Self::Edited(_) => Category::Validation,
             Self::Moved(_) => Category::Conflict,
             Self::Unsealable(_) => Category::Internal,
         }
@@ -176,10 +182,31 @@ impl SavedPlan {
     /// Fails unless this plan equals `plan` for `subject`, which was made just now with
     /// [`Options::sealable`](crate::sync::Options::sealable).
     pub fn check(&self, subject: &Subject, plan: &Plan) -> Result<(), SavedPlanError> {
-        if self.subject == *subject && seal(subject, plan, &self.salt)? == self.hash {
-            return Ok(());
+        if self.subject != *subject || seal(subject, plan, &self.salt)? != self.hash {
+            return Err(SavedPlanError::Moved(self.difference(subject, plan)));
         }
-        Err(SavedPlanError::Moved(self.difference(subject, plan)))
+        self.check_shown(plan)
+    }
+
+    /// Fails unless the file shows the actions of `plan`, whose seal it has.
+    fn check_shown(&self, plan: &Plan) -> Result<(), SavedPlanError> {
+        let edited = |what: String| Err(SavedPlanError::Edited(what));
+        if self.plan.revision != plan.revision.as_ref().map(ToString::to_string) {
+            return edited("it shows another revision".to_owned());
+        }
+        let unsealable = |_| SavedPlanError::Unsealable("it cannot be encoded as JSON");
+        // Both were text, which rounds numbers in the same way.
+        let text = serde_json::to_string(&plan.actions).map_err(unsealable)?;
+        let made: Vec<SavedAction> = serde_json::from_str(&text).map_err(unsealable)?;
+        let lacks = |some: &[SavedAction], action: &SavedAction| !some.contains(action);
+        if let Some(action) = made.iter().find(|action| lacks(&self.plan.actions, action)) {
+            return edited(format!("it does not show the action for {} as it was planned", action.path));
+        }
+        match self.plan.actions.iter().find(|action| lacks(&made, action)) {
+            Some(action) => edited(format!("it shows an action for {} that was not planned", action.path)),
+            None if self.plan.actions.len() > made.len() => edited("it shows an action twice".to_owned()),
+            None => Ok(()),
+        }
     }
 
     fn difference(&self, subject: &Subject, plan: &Plan) -> String {
