@@ -104,6 +104,20 @@ fn nothing_there() {
     ");
 }
 
+/// An answer without content may mean that the resource does not exist, so nothing states that it still exists.
+#[test]
+fn nothing_there_on_a_server_that_answers_without_content() {
+    let world = shops();
+    world.server.fail(Matcher::new("GET", "/shops/none"), 204, 9);
+    let delete = ["resource", "delete", "/shops/none", "-y"];
+    let run = world.run(&delete);
+    assert!(run.code == 3 && run.stderr.contains("state operations.get.absent: {jq: '. == null'}"), "{run}");
+    assert!(!run.stderr.contains("still exists"), "{run}");
+    world.declare("shops/_/metadata.yaml", "operations: {get: {absent: {jq: '. == null'}}}");
+    let run = world.run(&delete);
+    assert!(run.code == 3 && run.stderr.contains("/shops/none not found on the server"), "{run}");
+}
+
 #[test]
 fn what_cannot_be_read_can_still_be_deleted() {
     let world = shops();

@@ -8,7 +8,7 @@ use super::write::{Attempt, decided};
 use crate::metadata::{Change, Difference, OperationName, Rendered};
 use crate::payload::pointer::Pointer;
 use crate::payload::{Object, PayloadType, Value, decode};
-use crate::server::{Request, Response};
+use crate::server::{Request, Response, ServerError};
 use crate::sync::model::{
     Call, Doubt, Failure, FailureReason, Observed, Reason, Resource, Step, SyncError, Wanted,
 };
@@ -127,7 +127,7 @@ impl Attempt<'_> {
         if doubt.is_none() && (!self.call.by_name || self.action.resets()) {
             return Ok(Step::Delete);
         }
-        self.confirm_deletion(doubt).await
+        self.confirm_deletion(doubt, None).await
     }
 
     /// Returns the error of a doubtful answer, if the server shows no effect of the request.
@@ -137,8 +137,12 @@ impl Attempt<'_> {
     }
 
     /// Fails if the server still has the resource after its deletion, or does not have the state of its reset, with the
-    /// error of a `doubtful` answer.
-    pub async fn confirm_deletion(&self, doubtful: Option<SyncError>) -> Result<Step, SyncError> {
+    /// error of a `doubtful` answer. `gone` is the answer that the deletion found nothing.
+    pub async fn confirm_deletion(
+        &self,
+        doubtful: Option<SyncError>,
+        gone: Option<ServerError>,
+    ) -> Result<Step, SyncError> {
         let Some(declared) = &self.call.declared else { return doubtful.map_or(Ok(Step::Delete), Err) };
         let remote = self.writer.after_deletion(&self.action.path);
         // A replacement may have another name than what it replaces.
@@ -152,8 +156,13 @@ impl Attempt<'_> {
             Err(error) => return Err(doubtful.unwrap_or(error)),
             Ok(observed) => observed,
         };
+        let shows_nothing = observed.payload.as_ref().is_some_and(Value::is_null);
         let undeclared = (Step::Delete, Reason::Undeclared);
         match self.writer.decided(undeclared, declared.as_ref().clone(), observed).await? {
+            // An answer such as 204 does not show that the resource exists.
+            Some(_) if shows_nothing && doubtful.is_none() => gone.map_or(Ok(Step::Delete), |gone| {
+                Err(SyncError::NothingShown(self.path(), Box::new(gone.into())))
+            }),
             Some(_) => {
                 let still_there = || SyncError::StillThere(self.path(), self.call.request.path.clone());
                 Err(doubtful.unwrap_or_else(still_there))

@@ -495,7 +495,7 @@ impl<'a> Attempt<'a> {
         if self.action.step != Step::Delete || !gone.is_gone() {
             return Err(self.at_a_name(gone).await);
         }
-        self.confirm_deletion(None).await
+        self.confirm_deletion(None, Some(gone)).await
     }
 
     /// Returns the error of an update that found nothing at the name with which the resource was read.

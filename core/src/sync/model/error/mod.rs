@@ -164,7 +164,7 @@ pub enum SyncError {
         error = clause(.0)
     )]
     NamedWrite(ServerError, Box<str>),
-    /// The update of a resource fails, and its read was answered without content.
+    /// The update or the deletion of a resource fails, and its read was answered without content.
     #[error(
         "{error}; the server answers the read of the resource without content: if this means that it does not exist, state operations.get.absent: {{jq: '. == null'}} in {file}",
         error = clause(.1),
