@@ -10,6 +10,17 @@ const TEMPORARY: &str = ".declarest-";
 /// The prefix of temporary files with secrets.
 const TEMPORARY_SECRET: &str = ".declarest-secret-";
 
+/// The number of random letters and digits in the name of a temporary file.
+const RANDOM: usize = 6;
+
+/// Whether a file has the name of a temporary file, which stays if the process is killed.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    let random = [TEMPORARY_SECRET, TEMPORARY].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+    random.is_some_and(|random| {
+        random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
 /// The access rights of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -69,7 +80,7 @@ fn replace(
         Mode::Private => None,
     };
     let mut builder = tempfile::Builder::new();
-    builder.prefix(prefix);
+    builder.prefix(prefix).rand_bytes(RANDOM);
     if mode == Mode::Shared {
         share(&mut builder);
     }

@@ -43,6 +43,23 @@ fn what_is_discarded(#[case] args: &[&str], #[case] expected: &str, #[case] cont
     assert_eq!(exists(&home, "work/new"), expected.contains("new"));
 }
 
+/// A command that is killed while it writes leaves a temporary file.
+#[test]
+fn temporary_files_are_not_committed() {
+    let home = Home::with_catalogue(WITHOUT_REMOTE);
+    home.write("work/a", "1");
+    assert_eq!(home.run(&["repository", "commit", "-m", "one"]).code, 0);
+    home.write("work/new/.declarest-Xi2R0W", "half a pay");
+    home.write("work/.declarest-secret-Xi2R0W", "");
+    let status = home.run(&["repository", "status"]);
+    assert!(status.stdout.contains("hasUncommitted=false"), "{status}");
+    home.write("work/new/.declarest-other-file", "1");
+    assert_eq!(home.run(&["repository", "commit", "-m", "two"]).code, 0);
+    assert_eq!(git(&home.path("work"), &["ls-files"]), "a\nnew/.declarest-other-file");
+    assert_eq!(home.run(&["repository", "clean"]).code, 0);
+    assert_eq!(porcelain(&home), "");
+}
+
 /// Names of files are bytes on Unix.
 #[test]
 fn a_file_whose_name_is_not_utf_8_is_discarded() {

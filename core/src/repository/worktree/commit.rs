@@ -15,8 +15,8 @@ const AUTHOR: (&str, &str) = ("declarest", "declarest@local");
 const DEFAULT_MESSAGE: &str = "declarest: update repository resources";
 
 impl Worktree {
-    /// Commits all differences from HEAD: changed, removed and untracked files, but not ignored ones. Returns `None`
-    /// if there are no differences. A blank message is replaced by a default one. Fails during a merge or rebase: the
+    /// Commits all differences from HEAD: changed, removed and untracked files, but neither ignored nor temporary ones.
+    /// Returns `None` if there are no differences. A blank message is replaced by a default one. Fails during a merge or rebase: the
     /// commit would lose the second parent, and files may have conflict markers.
     pub fn commit(&self, message: &str) -> Result<Option<Revision>, RepositoryError> {
         let repository = self.repository()?;
@@ -26,7 +26,10 @@ impl Worktree {
         }
         let failed = || self.git("commit in");
         let mut index = repository.index().map_err(failed())?;
-        index.add_all(["*"], IndexAddOption::DEFAULT, None).map_err(failed())?;
+        let temporary = self.temporary(&repository)?;
+        // A result that is not 0 leaves the file out.
+        let mut select = |path: &Path, _: &[u8]| i32::from(temporary.contains(path));
+        index.add_all(["*"], IndexAddOption::DEFAULT, Some(&mut select)).map_err(failed())?;
         index.write().map_err(failed())?;
         let tree = index.write_tree().and_then(|id| repository.find_tree(id)).map_err(failed())?;
         let parent = self.head_commit(&repository)?;

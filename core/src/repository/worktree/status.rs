@@ -1,15 +1,17 @@
 //! The status of a checkout.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use git2::{Oid, Repository, RepositoryState, Status, StatusOptions, Statuses};
+use git2::{Oid, Repository, RepositoryState, Status, StatusEntry, StatusOptions, Statuses};
 use serde::{Serialize, Serializer};
 
 use super::super::RepositoryError;
 use super::super::payload_name::{is_defaults, is_metadata, is_payload};
 use super::Worktree;
 use super::origin::tracking_ref;
+use crate::atomic::is_temporary;
 
 /// The relation of a checkout to its remote and its last commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,10 +281,10 @@ impl Worktree {
         repository.statuses(Some(&mut options)).map_err(self.git("read the status of"))
     }
 
-    /// Returns the uncommitted files, sorted by path.
+    /// Returns the uncommitted files, sorted by path, without the temporary files of writes that did not end.
     pub(super) fn uncommitted(&self, repository: &Repository) -> Result<Vec<FileStatus>, RepositoryError> {
         let found = self.statuses(repository)?;
-        let files = found.iter().map(|entry| {
+        let files = found.iter().filter(|entry| !is_temporary_entry(entry)).map(|entry| {
             let (staging, worktree) = FileState::of(entry.status());
             let path = String::from_utf8_lossy(entry.path_bytes()).into_owned();
             FileStatus { path, staging, worktree }
@@ -291,6 +293,19 @@ impl Worktree {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
     }
+
+    /// Returns the temporary files of writes that did not end, relative to the checkout.
+    pub(super) fn temporary(&self, repository: &Repository) -> Result<HashSet<PathBuf>, RepositoryError> {
+        let found = self.statuses(repository)?;
+        let files = found.iter().filter(is_temporary_entry);
+        Ok(files.map(|entry| String::from_utf8_lossy(entry.path_bytes()).into_owned().into()).collect())
+    }
+}
+
+/// Whether a file is a temporary one of a write that did not end. One that is committed is like other files.
+fn is_temporary_entry(entry: &StatusEntry<'_>) -> bool {
+    let name = entry.path_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    entry.status() == Status::WT_NEW && std::str::from_utf8(name).is_ok_and(is_temporary)
 }
 
 /// Whether a file declares a resource or metadata, describes the API, or is one of Git. Directories that had files before
