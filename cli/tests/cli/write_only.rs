@@ -168,7 +168,7 @@ fn the_file_keeps_texts_of_which_the_server_masks_a_part(
     let answer = |request: &Request, store: &mut Store| request.rest(store, Ids::Stated("name"));
     let place = Place::new(ApiServer::start(&["/users"], answer), &files);
     place.server.put("/users/ana", json!({"name": "ana", "at": shown}));
-    let run = place.run(&["resource", "save", "/users/ana", "--force", "--allow-plaintext"]);
+    let run = place.home.run(&["resource", "save", "/users/ana", "--force", "--allow-plaintext"]);
     assert_eq!((run.code, place.ana()), (0, json!({"name": "ana", "at": kept})), "{run}");
     assert!(run.stderr.contains("state /at in resource.writeOnlyAttributes"), "{run}");
 }

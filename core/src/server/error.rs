@@ -260,19 +260,19 @@ impl ServerError {
         match self {
             Self::Transport { sent, .. } => *sent != Sent::No,
             Self::TooLarge { .. } | Self::Memory { .. } => true,
-            Self::Status { status, .. } => matches!(
-                *status,
-                StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
-            ),
+            // The statuses without a standard are those of nginx, Cloudflare and other gateways.
+            Self::Status { status, .. } => {
+                matches!(status.as_u16(), 499 | 502..=504 | 520..=527 | 530 | 598 | 599)
+            }
             _ => false,
         }
     }
 
     /// Whether the server may still be working on the request: it did not answer in time, or a gateway reported that
-    /// (HTTP 504).
+    /// (HTTP 504, and 499, 522, 524, 598 and 599 of some gateways).
     pub fn may_still_be_done(&self) -> bool {
-        matches!(self, Self::Transport { sent: Sent::TimedOut, .. })
-            || self.status() == Some(StatusCode::GATEWAY_TIMEOUT)
+        let is_late = |status: StatusCode| matches!(status.as_u16(), 499 | 504 | 522 | 524 | 598 | 599);
+        matches!(self, Self::Transport { sent: Sent::TimedOut, .. }) || self.status().is_some_and(is_late)
     }
 
     /// Whether the server was unreachable or overloaded (HTTP 408, 425, 429, 502, 503, 504).

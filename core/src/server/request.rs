@@ -35,6 +35,9 @@ pub struct Request {
     pub path: String,
     /// Whether the path is percent-encoded, and sent as it is.
     pub encoded: bool,
+    /// Whether the server may act twice if the request arrives twice, although its method is idempotent (RFC 9110, section
+    /// 9.2.2): a PUT of a collection may create another resource. Then it is not repeated once it was sent.
+    pub once: bool,
     /// Query parameters; they replace those of the base URL with the same name.
     pub query: Vec<(String, String)>,
     /// Headers of the operation. They override the server's default headers, but not its credentials.
@@ -78,6 +81,7 @@ impl Request {
             method,
             path: path.into(),
             encoded: false,
+            once: false,
             query: Vec::new(),
             headers: Vec::new(),
             accept: None,

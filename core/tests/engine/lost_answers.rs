@@ -3,6 +3,7 @@
 use declarest_core::sync::{Intent, Options, PRUNE, Reading};
 use rstest::rstest;
 
+use crate::api_server::{Answer, ApiServer, Ids};
 use crate::rest_server::{Config, Matcher};
 use crate::scene::Scene;
 use crate::world::{World, failure, json};
@@ -86,14 +87,37 @@ async fn a_create_that_no_list_shows_is_not_sent_again(
 /// later.
 #[rstest]
 #[tokio::test]
-async fn a_create_that_is_late_is_not_sent_again(#[values(true, false)] after_effect: bool) {
+async fn a_create_that_is_late_is_not_sent_again(
+    #[values(true, false)] after_effect: bool,
+    #[values(504, 499, 524)] status: u16,
+) {
     let world = shops();
-    lose(&world, Loss::Status(504), after_effect, 1);
+    lose(&world, Loss::Status(status), after_effect, 1);
     let (reason, message) = failure(&world.sync().await);
     assert_eq!(reason, "TransportError");
     assert!(message.starts_with("/shops/rio: creation outcome unknown: POST /shops:"), "{message}");
     assert_eq!(world.writes().len(), 1, "{:?}", world.writes());
     assert_eq!(world.server.resources().len(), usize::from(after_effect));
+}
+
+/// Each PUT of the collection creates a resource.
+#[rstest]
+#[tokio::test]
+async fn a_put_of_a_collection_is_not_sent_again(#[values(502, 504, 520)] status: u16) {
+    let server = ApiServer::start(&["/shops"], move |request, store| {
+        if !request.is("PUT", "/shops") {
+            return request.rest(store, Ids::Given);
+        }
+        let id = store.members("/shops").len() + 1;
+        store.put(&format!("/shops/{id}"), serde_json::json!({"id": id, "name": request.body["name"]}));
+        Answer::empty(status)
+    });
+    let metadata = "resource: {id: /id, alias: /name}\noperations: {create: {method: PUT, path: .}}";
+    let world = World::new(Config::default(), &[("shops/_/metadata.yaml", metadata)]);
+    world.declare("shops/rio/resource.json", r#"{"name":"rio"}"#);
+    let first = world.sync_on(server.url(), &[]).await;
+    let again = world.sync_on(server.url(), &[]).await;
+    assert!(server.get("/shops/1").is_some() && server.get("/shops/2").is_none(), "{first:?} {again:?}");
 }
 
 /// A commit renames the file while the server may still create the shop.

@@ -127,7 +127,8 @@ impl Wire {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
-            let repeatable = call.purpose == Purpose::Token || retry::is_idempotent(&call.request.method);
+            let is_idempotent = !call.request.once && retry::is_idempotent(&call.request.method);
+            let repeatable = call.purpose == Purpose::Token || is_idempotent;
             let Some(pause) = retry::pause(repeatable, attempt, call.patience.attempts, &failure) else {
                 return Err(received.filter(|_| error.is_unsent()).unwrap_or(error));
             };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 use super::confirm::{shown_whole, states_failure};
 use super::given;
@@ -107,7 +107,7 @@ impl Attempt<'_> {
     /// Whether only the list of its collection proved that the resource was absent. Then a second create makes another
     /// resource.
     fn is_proven_by_list(&self, desired: &Resource) -> bool {
-        self.call.request.method == Method::POST && Wanted::of(desired).id.is_none()
+        self.call.request.once && Wanted::of(desired).id.is_none()
     }
 
     /// Fails if later runs do not find the resource that was created with this id: each of them would create another one.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use http::StatusCode;
 use http::header::HeaderValue;
-use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
 use super::given::GivenIds;
@@ -116,8 +116,7 @@ impl Writer {
             let mut parents = action.path.ancestors().take_while(|parent| !self.has_created(parent));
             parents.find_map(|parent| failed.get(&parent).map(|why| (parent, *why)))
         }?;
-        let by_list =
-            || action.call().is_none_or(|call| call.request.method == Method::POST && !call.states_id);
+        let by_list = || action.call().is_none_or(|call| call.request.once && !call.states_id);
         let is_doubtful = match why {
             Some(Category::Conflict) => true,
             Some(Category::Auth) if action.step == Step::Create && by_list() => true,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use http::header::{HeaderValue, IF_MATCH};
 
 use super::{Observed, Resource, SyncError, Wanted, request};
@@ -67,7 +68,8 @@ impl Call {
     }
 
     fn create_with(desired: &Resource, at: &Resource, payload: &Value) -> Result<Self, SyncError> {
-        let request = request(&at.evaluation()?, OperationName::Create, payload)?;
+        let mut request = request(&at.evaluation()?, OperationName::Create, payload)?;
+        request.once = request.method != Method::PUT || !at.is_created_by_put();
         if let Some(id) = unsent_id(at, &request) {
             return Err(SyncError::IdNotSent(desired.path.clone(), id.to_owned()));
         }

@@ -26,7 +26,7 @@ impl Remote {
     /// the caller does not need.
     ///
     /// Reads the largest of all and, if that fails, one more. If both fail, `members` keep the payloads of the list. If a read
-    /// shows the same JSON as the list, [others that the list may shorten](samples) are read, too. If all show the same,
+    /// shows the same JSON as the list, others that the list may shorten are read, too. If all show the same,
     /// `members` keep the payloads of the list; otherwise each of them is read, and those that cannot be read are in `unread`.
     ///
     /// Fails if the first read shows another resource, or has an envelope around the resource: a file with it would be sent
