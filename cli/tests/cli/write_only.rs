@@ -146,6 +146,44 @@ fn the_file_keeps_what_the_server_masks(#[case] args: &[&str]) {
     assert_eq!(place.run(&["secret", "get", "users/ana:/password"]).stdout.trim_end(), "canary");
 }
 
+/// The server creates the user together with the database, with a password of its own.
+#[test]
+fn a_new_parent_has_not_got_the_values() {
+    let answer = |request: &Request, store: &mut Store| {
+        let answer = showing(request, store, |it| json!({"name": it["name"], "kind": it["kind"]}));
+        let is_created = store.get("/dbs/main").is_some();
+        if request.is_write() && request.path.starts_with("/dbs/main") || request.is("POST", "/dbs") {
+            let has_user = store.get("/dbs/main/users/admin").is_some();
+            if is_created && !has_user {
+                store.put("/dbs/main/users/admin", json!({"name": "admin", "password": "default"}));
+            } else if !is_created {
+                store.remove("/dbs/main/users/admin");
+            }
+        }
+        answer
+    };
+    let database = |kind: u8| json!({"name": "main", "kind": kind}).to_string();
+    let files = [
+        ("dbs/_/metadata.yaml", "resource: {id: /name, alias: /name, replaceOn: [/kind]}\n"),
+        ("dbs/main/resource.json", &*database(1)),
+        (
+            "dbs/_/users/_/metadata.yaml",
+            "resource: {id: /name, alias: /name, writeOnlyAttributes: [/password]}\n\
+             operations: {compare: {transforms: [{excludeAttributes: [/kind]}]}}\n",
+        ),
+        ("dbs/main/users/admin/resource.json", r#"{"name": "admin", "password": "p1"}"#),
+    ];
+    let place = Place::new(ApiServer::start(&["/dbs", "/dbs/main/users"], answer), &files);
+    place.apply();
+    let password = || place.server.get("/dbs/main/users/admin").unwrap()["password"].clone();
+    assert_eq!(password(), "p1");
+    place.home.write("repo/dbs/main/resource.json", &database(2));
+    let run = place.run(&["resource", "apply", "/dbs/main"]);
+    assert_eq!((run.code, password()), (0, json!("default")), "{run}");
+    place.apply();
+    assert_eq!(password(), "p1");
+}
+
 /// Only the password is masked, in a URL or in a text that is JSON.
 #[rstest]
 #[case::url("db://ana:***@x", "db://ana:canary@x", "db://ana:canary@x")]

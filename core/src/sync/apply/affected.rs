@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::path::LogicalPath;
 use crate::repository;
-use crate::sync::model::{Scope, Session, SyncError};
+use crate::sync::model::{Scope, Session, SyncError, WrittenValues};
 use crate::sync::observe::desired;
 
 /// Returns the resources that `scope` declares below those that are `replaced`, or that depend on them, directly or by
@@ -47,4 +47,15 @@ pub fn affected(
         result.extend(next.iter().cloned());
     }
     Ok(result)
+}
+
+/// Removes the records of the resource at `path`, which was deleted, and of those that are declared below it: the server may
+/// have deleted them, too, and a new parent may get others. Blocks.
+pub fn forget_written(session: &Session, written: &WrittenValues, path: &LogicalPath) {
+    written.forget(path);
+    // What cannot be listed was not applied.
+    let below = repository::resources(session.tree.as_ref(), path, true).unwrap_or_default();
+    for file in below.resources {
+        written.forget(&file.path);
+    }
 }

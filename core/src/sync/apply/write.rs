@@ -8,6 +8,7 @@ use http::StatusCode;
 use http::header::HeaderValue;
 use parking_lot::Mutex;
 
+use super::affected::forget_written;
 use super::given::GivenIds;
 use super::turns::Turns;
 use crate::error::{Categorized as _, Category};
@@ -21,7 +22,7 @@ use crate::sync::model::{
 use crate::sync::observe::{Lacking, References, Remote, reserved_at};
 use crate::sync::plan::undeclared::check_alias;
 use crate::sync::plan::{Plan, decide};
-use crate::sync::tasks::evaluated;
+use crate::sync::tasks::{blocking, evaluated};
 use crate::transport::retry::backoff;
 
 /// Sends the actions of the plans of one run.
@@ -264,8 +265,13 @@ impl Writer {
         }
         let step = sent?;
         self.outdate_referrers(&action.path, step).await?;
-        if let Some(written) = self.session.written.as_ref().filter(|_| step == Step::Delete) {
-            written.forget(&action.path);
+        if let Some(written) = self.session.written.clone().filter(|_| step == Step::Delete) {
+            let (session, path) = (self.session.clone(), action.path.clone());
+            let forget = move || {
+                forget_written(&session, &written, &path);
+                Ok(())
+            };
+            blocking(action.path.clone(), forget).await?;
         }
         let without_effect = if step == Step::Update { self.is_without_effect(action).await } else { None };
         // A resource that was found instead of created may lack deferred attributes, too.
