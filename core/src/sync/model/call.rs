@@ -82,7 +82,8 @@ impl Call {
     /// Returns the request that updates the `observed` resource to `desired`.
     pub fn update(desired: &Resource, observed: &Observed) -> Result<Self, SyncError> {
         let rules = &observed.at.rules;
-        let is_listed = observed.payload.is_some() && observed.read_at.is_none();
+        let is_shown = observed.payload.as_ref().is_some_and(|payload| !payload.is_null());
+        let is_listed = is_shown && observed.read_at.is_none();
         if is_listed && rules.merges() && !rules.reads_from_list() {
             return Err(SyncError::OnlyListed(desired.path.clone()));
         }
