@@ -70,6 +70,38 @@ fn one_resource_is_not_saved_twice(#[case] members: &str, #[case] path: &str, #[
     assert!(!place.has(path.trim_start_matches('/')), "{run}");
 }
 
+/// The list is one resource, or its entries may be parts of others.
+#[rstest]
+#[case::as_one_resource(BY_NAME, &["resource", "save", "/groups/europe/members", "--mode", "single"], "members/resource.json")]
+#[case::parts(
+    "resource: {id: /id, alias: /name, onRemove: keep}",
+    &["resource", "save", "/groups/europe/members/ana"],
+    "members/ana/resource.json"
+)]
+#[case::patch(
+    "resource: {id: /id, alias: /name}\noperations: {update: {method: PATCH}}",
+    &["resource", "save", "/groups/europe/members/ana"],
+    "members/ana/resource.json"
+)]
+fn all_is_saved(#[case] members: &str, #[case] command: &[&str], #[case] file: &str) {
+    let place = place(members);
+    let run = place.run(command);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(place.home.read(&format!("repo/groups/europe/{file}")).contains("ana"), "{run}");
+}
+
+#[test]
+fn a_wildcard_saves_the_others() {
+    let place = place(BY_NAME);
+    place.server.put("/groups/2", json!({"id": 2, "name": "asia"}));
+    place.home.write("repo/groups/eu/resource.json", r#"{"name": "europe"}"#);
+    std::fs::remove_file(place.home.path("repo/groups/europe/resource.json")).unwrap();
+    let run = place.run(&["resource", "save", "/groups/_"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("/groups/europe not saved: /groups/eu declares this resource"), "{run}");
+    assert!(place.has("groups/asia"), "{run}");
+}
+
 #[test]
 fn it_is_not_undeclared() {
     let place = place(BY_NAME);

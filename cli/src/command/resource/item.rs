@@ -8,7 +8,7 @@ use clap::Args;
 use declarest_core::authoring::{Draft, any_readable};
 use declarest_core::control::one_line;
 use declarest_core::language::referred::Unread;
-use declarest_core::metadata::document::{Document, compact};
+use declarest_core::metadata::document::{Document, OnRemove, compact};
 use declarest_core::metadata::{Entry, Identity, Metadata, Rules, Stated, Subject};
 use declarest_core::path::LogicalPath;
 use declarest_core::payload::pointer::Pointer;
@@ -63,6 +63,12 @@ impl Item {
             list: false,
             descriptor: None,
         }
+    }
+
+    /// Whether another file may declare other parts of the same resource.
+    pub fn may_be_part(&self) -> bool {
+        let resolved = self.rules.resolved();
+        *resolved.on_remove() != OnRemove::Delete || resolved.singleton || !self.rules.replaces_whole()
     }
 
     /// Returns it as a member of a list.

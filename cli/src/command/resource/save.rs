@@ -169,7 +169,17 @@ impl SaveArguments {
         let view = if self.saves_one() { View::Listed } else { View::Read(&self.exclusions) };
         let store = workspace.store()?;
         for (path, mut found) in fetch(workspace, target, view, invocation).await? {
-            leave_declared(workspace, &store, &mut found, invocation).await?;
+            // A list that is one resource has all of its entries.
+            if !self.saves_one() {
+                match leave_declared(workspace, &store, &mut found, invocation).await? {
+                    Some(declared) if has_wildcard(target) => {
+                        invocation.messages.note(&declared.to_string());
+                        continue;
+                    }
+                    Some(declared) => return Err(declared.into()),
+                    None => {}
+                }
+            }
             let batch = match found {
                 Read::Collection(items) if self.saves_one() => single(path, item::payloads(items), None),
                 Read::Collection(items) => {
@@ -267,23 +277,23 @@ fn single(path: LogicalPath, payload: Value, descriptor: Option<Descriptor>) -> 
     }
 }
 
-/// Leaves out the items that another file declares, because two files of one resource fail. Fails if that is the only
-/// resource. If another file cannot be compared, it does not count.
+/// Leaves out the items that another file declares, because two files of one resource fail, unless both may be parts of it.
+/// Returns the error of the only resource. If another file cannot be compared, it does not count.
 async fn leave_declared(
     workspace: &Workspace<'_>,
     store: &Store,
     found: &mut Read,
     invocation: &Invocation,
-) -> Result<(), Failure> {
+) -> Result<Option<AuthoringError>, Failure> {
     let remote = workspace.remote()?;
     let items = match found {
         Read::Resource(item) => {
-            if repository::resource_file(store.tree(), &item.path)?.is_some() {
-                return Ok(());
+            if item.may_be_part() || repository::resource_file(store.tree(), &item.path)?.is_some() {
+                return Ok(None);
             }
             return match sync::declared_at(&remote, &item.path, &item.entry()).await {
-                Ok(Some(other)) => Err(AuthoringError::DeclaredElsewhere(item.path.clone(), other).into()),
-                Ok(None) | Err(SyncError::Incomparable(..)) => Ok(()),
+                Ok(Some(other)) => Ok(Some(AuthoringError::DeclaredElsewhere(item.path.clone(), other))),
+                Ok(None) | Err(SyncError::Incomparable(..)) => Ok(None),
                 Err(error) => Err(error.into()),
             };
         }
@@ -291,13 +301,13 @@ async fn leave_declared(
     };
     let mut unsaved = BTreeMap::new();
     for item in &*items {
-        if repository::resource_file(store.tree(), &item.path)?.is_none() {
+        if !item.may_be_part() && repository::resource_file(store.tree(), &item.path)?.is_none() {
             unsaved.insert(item.path.clone(), item.entry());
         }
     }
     let paths: Vec<LogicalPath> = unsaved.keys().cloned().collect();
     let undeclared = match sync::undeclared(&remote, unsaved).await {
-        Err(SyncError::Incomparable(..)) => return Ok(()),
+        Err(SyncError::Incomparable(..)) => return Ok(None),
         undeclared => undeclared?,
     };
     let declared: BTreeSet<LogicalPath> =
@@ -306,5 +316,5 @@ async fn leave_declared(
         invocation.messages.note(&format!("{path} not saved: another file declares this resource"));
     }
     items.retain(|item| !declared.contains(&item.path));
-    Ok(())
+    Ok(None)
 }
