@@ -21,7 +21,7 @@ use jaq_core::path::{Opt, Part, Path};
 
 use super::alternatives;
 use super::natives::{self, toll};
-use super::shape::{headed_by_constant, in_place, single};
+use super::shape::{headed_by_constant, in_place, single, tail_calls};
 
 /// The maximum nesting of filters.
 const MAX_DEPTH: usize = 400;
@@ -54,20 +54,10 @@ pub(super) fn definition(def: Def<&str>) -> Rewritten<Def<&str>> {
 }
 
 #[derive(Default)]
-struct Instrument<'s> {
+struct Instrument {
     depth: usize,
-    /// The definitions around the current filter, from the outermost one.
-    enclosing: Vec<Enclosing<'s>>,
-}
-
-/// A definition around the current filter.
-struct Enclosing<'s> {
-    name: &'s str,
-    arity: usize,
-    /// Whether it calls itself.
-    recurs: bool,
-    /// The number of its parameters, variables and labels.
-    bindings: usize,
+    /// The numbers of parameters, variables and labels of the definitions around the current filter, from the outermost one.
+    bindings: Vec<usize>,
 }
 
 /// `left | name`
@@ -104,32 +94,32 @@ fn math<'s>(left: Term<&'s str>, operator: Math, right: Term<&'s str>) -> Term<&
     through(result, toll::NARROW)
 }
 
-impl<'s> Instrument<'s> {
-    fn boxed(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Box<Term<&'s str>>> {
+impl Instrument {
+    fn boxed<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Box<Term<&'s str>>> {
         Ok(Box::new(self.term(term, owned)?))
     }
 
-    fn all(&mut self, terms: Vec<Term<&'s str>>) -> Rewritten<Vec<Term<&'s str>>> {
+    fn all<'s>(&mut self, terms: Vec<Term<&'s str>>) -> Rewritten<Vec<Term<&'s str>>> {
         terms.into_iter().map(|term| self.term(term, false)).collect()
     }
 
     /// Rewrites a filter, and charges a copy for each output unless it has at most one.
-    fn paced(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
+    fn paced<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         let quiet = single(&term);
         let term = self.term(term, owned)?;
         Ok(if quiet { term } else { through(term, toll::COPY) })
     }
 
-    fn held(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
+    fn held<'s>(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
         Ok(through(self.term(term, false)?, toll::HOLD))
     }
 
-    fn copied(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
+    fn copied<'s>(&mut self, term: Term<&'s str>) -> Rewritten<Term<&'s str>> {
         Ok(through(self.term(term, false)?, toll::COPY))
     }
 
     /// Rewrites a filter. `owned` is whether the input has no other user, so it is changed in place.
-    fn term(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
+    fn term<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(TooDeep);
@@ -139,7 +129,7 @@ impl<'s> Instrument<'s> {
         rewritten
     }
 
-    fn by_kind(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
+    fn by_kind<'s>(&mut self, term: Term<&'s str>, owned: bool) -> Rewritten<Term<&'s str>> {
         Ok(match term {
             Term::Id | Term::Var(_) | Term::Break(_) | Term::Arr(None) => term,
             Term::Recurse => through(term, toll::COPY),
@@ -178,18 +168,18 @@ impl<'s> Instrument<'s> {
 
     /// Counts a variable or a label for all definitions around it.
     fn bind(&mut self) {
-        self.enclosing.iter_mut().for_each(|def| def.bindings += 1);
+        self.bindings.iter_mut().for_each(|count| *count += 1);
     }
 
-    fn definition(&mut self, def: Def<&'s str>) -> Rewritten<Def<&'s str>> {
+    fn definition<'s>(&mut self, def: Def<&'s str>) -> Rewritten<Def<&'s str>> {
         let arity = def.args.len();
-        self.enclosing.push(Enclosing { name: def.name, arity, recurs: false, bindings: arity });
+        let recurs = tail_calls(&def.body, &|name, count| name == def.name && count == arity);
+        self.bindings.push(arity);
         let body = self.term(def.body, false)?;
         // A filter that is an argument keeps all bindings of the call before.
         let has_filters = def.args.iter().any(|parameter| !parameter.starts_with('$'));
-        let keeps = |def: &Enclosing<'_>| def.recurs && has_filters;
-        let call = match self.enclosing.pop().filter(keeps) {
-            Some(def) => Term::Call(toll::NEST, vec![Term::Num(at_least(def.bindings))]),
+        let call = match self.bindings.pop().filter(|_| recurs && has_filters) {
+            Some(bindings) => Term::Call(toll::NEST, vec![Term::Num(at_least(bindings))]),
             None => Term::Call(toll::STEP, Vec::new()),
         };
         let keep = |body, parameter: &&'s str| {
@@ -200,7 +190,7 @@ impl<'s> Instrument<'s> {
         Ok(Def { body: pipe(call, body), ..def })
     }
 
-    fn text(
+    fn text<'s>(
         &mut self,
         format: Option<&'s str>,
         parts: Vec<StrPart<&'s str, Term<&'s str>>>,
@@ -216,7 +206,10 @@ impl<'s> Instrument<'s> {
         Ok(if constant { text } else { through(text, toll::MADE) })
     }
 
-    fn object(&mut self, members: Vec<(Term<&'s str>, Option<Term<&'s str>>)>) -> Rewritten<Term<&'s str>> {
+    fn object<'s>(
+        &mut self,
+        members: Vec<(Term<&'s str>, Option<Term<&'s str>>)>,
+    ) -> Rewritten<Term<&'s str>> {
         let rewrite = |(key, value)| {
             let (key, value) = match (key, value) {
                 (key, Some(value)) => (self.term(key, false)?, self.term(value, false)?),
@@ -233,7 +226,7 @@ impl<'s> Instrument<'s> {
         Ok(Term::Obj(members.into_iter().map(rewrite).collect::<Rewritten<_>>()?))
     }
 
-    fn operator(
+    fn operator<'s>(
         &mut self,
         left: Term<&'s str>,
         operator: BinaryOp<&'s str>,
@@ -282,7 +275,7 @@ impl<'s> Instrument<'s> {
         Ok(Term::BinOp(Box::new(left), operator, Box::new(right)))
     }
 
-    fn arithmetic(
+    fn arithmetic<'s>(
         &mut self,
         left: Term<&'s str>,
         operator: Math,
@@ -300,7 +293,7 @@ impl<'s> Instrument<'s> {
         Ok(math(left, operator, right))
     }
 
-    fn pattern(&mut self, pattern: Pattern<&'s str>) -> Rewritten<Pattern<&'s str>> {
+    fn pattern<'s>(&mut self, pattern: Pattern<&'s str>) -> Rewritten<Pattern<&'s str>> {
         Ok(match pattern {
             Pattern::Var(name) => {
                 self.bind();
@@ -316,7 +309,7 @@ impl<'s> Instrument<'s> {
         })
     }
 
-    fn fold(
+    fn fold<'s>(
         &mut self,
         name: &'s str,
         stream: Term<&'s str>,
@@ -338,13 +331,14 @@ impl<'s> Instrument<'s> {
         Ok(Term::Fold(name, Box::new(stream), pattern, arguments))
     }
 
-    fn call(&mut self, name: &'s str, arguments: Vec<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
-        let is_called = |def: &&mut Enclosing<'_>| def.name == name && def.arity == arguments.len();
-        if let Some(def) = self.enclosing.iter_mut().rev().find(is_called) {
-            def.recurs = true;
-        }
+    fn call<'s>(&mut self, name: &'s str, arguments: Vec<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
         let Some(parameters) = signatures().get(&(name, arguments.len())) else {
-            return Ok(Term::Call(name, self.all(arguments)?));
+            // An argument may need the arguments of the calls before it, one within the other.
+            let stepped = |argument| match argument {
+                Term::Id | Term::Var(_) | Term::Num(_) => argument,
+                argument => pipe(Term::Call(toll::STEP, Vec::new()), argument),
+            };
+            return Ok(Term::Call(name, self.all(arguments)?.into_iter().map(stepped).collect()));
         };
         let rewrite = |(parameter, argument): (&Bind, _)| match parameter {
             Bind::Var(()) => self.held(argument),
@@ -363,7 +357,7 @@ impl<'s> Instrument<'s> {
     }
 
     /// Rewrites a path. Iterating and slicing copy the container, so it is charged before each such part.
-    fn path(&mut self, head: Term<&'s str>, path: Path<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
+    fn path<'s>(&mut self, head: Term<&'s str>, path: Path<Term<&'s str>>) -> Rewritten<Term<&'s str>> {
         let mut head = self.paced(head, false)?;
         let mut run = Vec::new();
         let mut several = false;

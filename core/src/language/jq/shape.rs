@@ -53,6 +53,24 @@ pub(super) fn single(term: &Term<&str>) -> bool {
     }
 }
 
+/// Returns whether the last step of a filter may be a call that `is_it` accepts by its name and arity, also within the
+/// arguments of other calls and the definitions of the filter. The interpreter uses no stack for such calls.
+pub(super) fn tail_calls(term: &Term<&str>, is_it: &dyn Fn(&str, usize) -> bool) -> bool {
+    let of = |term: &Term<&str>| tail_calls(term, is_it);
+    match term {
+        Term::Call(name, arguments) => is_it(name, arguments.len()) || arguments.iter().any(of),
+        Term::BinOp(_, BinaryOp::Pipe(_), right) => of(right),
+        Term::BinOp(left, BinaryOp::Comma | BinaryOp::Alt, right) => of(left) || of(right),
+        Term::IfThenElse(branches, otherwise) => {
+            branches.iter().any(|(_, body)| of(body)) || otherwise.as_deref().is_some_and(of)
+        }
+        Term::Def(definitions, body) => definitions.iter().any(|def| of(&def.body)) || of(body),
+        Term::Label(_, body) => of(body),
+        Term::TryCatch(body, catch) => of(body) || catch.as_deref().is_some_and(of),
+        _ => false,
+    }
+}
+
 /// Returns whether the output of a filter is its own input, changed by operators that charge for added values.
 pub(super) fn in_place(term: &Term<&str>) -> bool {
     match term {

@@ -89,6 +89,9 @@ use super::*;
     "def f(a; b; c; d; e; g; h; i): f(a; b; c; d; e; g; h; i); f(1; 1; 1; 1; 1; 1; 1; 1)"
 )]
 #[case::recursion_with_many_variables("def f(x): X(. as $v | )label $out | f(x); f(1)")]
+#[case::argument_within_arguments("def f(x; $n): if $n == 0 then x else f(x + 1; $n - 1) end; f(0; 100000)")]
+#[case::recursion_by_a_library_function("def f(x): select(f(x)); f(1)")]
+#[case::recursion_in_an_argument("def g(h): h; def f(x): g(f(x)); f(1)")]
 #[case::recursion_in_a_path("path(def f(x): f(x); f(.))")]
 #[case::recursion_with_a_variable("def f(x): . as $v | f($v); f(1)")]
 fn everything_ends(#[case] text: &str) {
@@ -130,6 +133,10 @@ fn expand(text: &str) -> String {
     "800020000"
 )]
 #[case("[range(20000) | tostring] | contains([range(100) | tostring])", "true")]
+#[case(
+    "def walk(f): . as $in | if type == \"object\" then reduce keys[] as $k ({}; . + {($k): ($in[$k] | walk(f))}) | f elif type == \"array\" then map(walk(f)) | f else f end; [range(6000) | {id: ., tags: [., .], name: {first: ., last: .}}] | walk(if type == \"number\" then . + 1 else . end) | length",
+    "6000"
+)]
 fn ordinary_work_fits_the_limits(#[case] text: &str, #[case] expected: &str) {
     let result = within(Duration::from_mins(1), text, &Value::Null);
     assert_eq!(result.unwrap(), json(expected));
