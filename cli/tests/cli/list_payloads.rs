@@ -122,6 +122,22 @@ fn files_have_the_payloads_of_reads_if_a_list_shortens_some(#[case] rio: Value) 
     assert_eq!(saved, rio);
 }
 
+/// The largest member can be read.
+#[test]
+fn one_small_member_that_cannot_be_read_does_not_stop_the_others() {
+    let answer = |request: &Request, store: &mut Store| match request.path.as_str() {
+        "/shops/rio" if request.method == "GET" => Answer::json(200, &json!({"id": "another"})),
+        _ => request.rest(store, Ids::Stated("id")),
+    };
+    let server = ApiServer::start(&["/shops"], answer);
+    server.put("/shops/lima", json!({"id": "lima", "address": "a street with a long name"}));
+    server.put("/shops/rio", json!({"id": "rio", "tier": "gold"}));
+    let place = Place::with_openapi(server, OPENAPI, &[("shops/_/metadata.yaml", "resource: {id: /id}\n")]);
+    let run = place.run(&["import"]);
+    assert!(run.code != 0 && run.to_string().contains("/shops/rio"), "{run}");
+    assert!(place.has("shops/lima") && !place.has("shops/rio"), "{run}");
+}
+
 /// The path of a member does not show the parts of such an alias.
 #[rstest]
 #[case::entries("")]
