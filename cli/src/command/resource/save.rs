@@ -288,12 +288,14 @@ async fn leave_declared(
     let remote = workspace.remote()?;
     let items = match found {
         Read::Resource(item) => {
-            if item.may_be_part() || repository::resource_file(store.tree(), &item.path)?.is_some() {
+            if item.may_be_part() {
                 return Ok(None);
             }
             return match sync::declared_at(&remote, &item.path, &item.entry()).await {
-                Ok(Some(other)) => Ok(Some(AuthoringError::DeclaredElsewhere(item.path.clone(), other))),
-                Ok(None) | Err(SyncError::Incomparable(..)) => Ok(None),
+                Ok(Some(other)) if other != item.path => {
+                    Ok(Some(AuthoringError::DeclaredElsewhere(item.path.clone(), other)))
+                }
+                Ok(_) | Err(SyncError::Incomparable(..)) => Ok(None),
                 Err(error) => Err(error.into()),
             };
         }

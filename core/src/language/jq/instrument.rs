@@ -385,21 +385,12 @@ impl Instrument {
     }
 }
 
-/// Returns the text of a power of two that is at least `count`.
+/// Returns the text of the smallest power of two that is at least `count`.
 fn at_least(count: usize) -> &'static str {
-    const POWERS: [(usize, &str); 9] = [
-        (1, "1"),
-        (2, "2"),
-        (4, "4"),
-        (8, "8"),
-        (16, "16"),
-        (32, "32"),
-        (64, "64"),
-        (128, "128"),
-        (256, "256"),
-    ];
+    const POWERS: [&str; 9] = ["1", "2", "4", "8", "16", "32", "64", "128", "256"];
+    let exponent = count.next_power_of_two().trailing_zeros();
     // An expression has at most 32 KiB, so no definition has more.
-    POWERS.iter().find(|(power, _)| *power >= count).map_or("16384", |(_, text)| text)
+    POWERS.get(exponent as usize).copied().unwrap_or("16384")
 }
 
 fn followed<'s>(head: Term<&'s str>, parts: Vec<(Part<Term<&'s str>>, Opt)>) -> Term<&'s str> {

@@ -16,8 +16,9 @@ const DEFAULT_MESSAGE: &str = "declarest: update repository resources";
 
 impl Worktree {
     /// Commits all differences from HEAD: changed, removed and untracked files, but neither ignored nor temporary ones.
-    /// Returns `None` if there are no differences. A blank message is replaced by a default one. Fails during a merge or rebase: the
-    /// commit would lose the second parent, and files may have conflict markers.
+    /// Returns `None` if there are no differences. A blank message is replaced by a default one.
+    ///
+    /// Fails during a merge or a rebase: the commit would lose the second parent, and files may have conflict markers.
     pub fn commit(&self, message: &str) -> Result<Option<Revision>, RepositoryError> {
         let repository = self.repository()?;
         self.require_finished(&repository)?;
